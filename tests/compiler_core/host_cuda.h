@@ -44,18 +44,22 @@ class HostCuda {
   // be seen.
   int add(const GpuProgram& program, const Target& target, const std::string& from = "",
           const std::string& to = "") {
-    const int number = static_cast<int>(programs_.size());
-    // Several programs in one file: their kernels stay in namespaces.
-    std::string text = print_cuda(program, target);
-    replace(text, "extern \"C\" __global__", "static __global__");
-    text = for_host_compiler(with_host_calls(std::move(text)));
+    std::string text = text_of(program, target);
     if (!from.empty()) {
       EXPECT_NE(text.find(from), std::string::npos) << "no place for damage: " << from;
       replace(text, from, to);
     }
-    text_ += str("namespace program_", number, " {\n", text, "}\n");
-    programs_.push_back(program);
-    return number;
+    return add_text(program, text);
+  }
+  // The same, once for each place in the kernels where `from` stands. Returns their numbers.
+  std::vector<int> add_each(const GpuProgram& program, const Target& target, const std::string& from,
+                            const std::string& to) {
+    const std::string text = text_of(program, target);
+    std::vector<int> numbers;
+    for (size_t at = text.find(from, text.find("__global__")); at != std::string::npos;
+         at = text.find(from, at + from.size()))
+      numbers.push_back(add_text(program, std::string(text).replace(at, from.size(), to)));
+    return numbers;
   }
 
   // OK, or why there is nothing to run: no compiler, or text that it does not take (then `is_text` is set).
@@ -125,6 +129,19 @@ class HostCuda {
   }
 
  private:
+  static std::string text_of(const GpuProgram& program, const Target& target) {
+    std::string text = print_cuda(program, target);
+    // Several programs in one file: their kernels stay in namespaces.
+    replace(text, "extern \"C\" __global__", "static __global__");
+    return for_host_compiler(with_host_calls(std::move(text)));
+  }
+  int add_text(const GpuProgram& program, const std::string& text) {
+    const int number = static_cast<int>(programs_.size());
+    text_ += str("namespace program_", number, " {\n", text, "}\n");
+    programs_.push_back(program);
+    return number;
+  }
+
   // The elements of a buffer between two rims.
   class Storage {
    public:

@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <random>
+#include <set>
 
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/emulated_run.h"
@@ -337,6 +339,83 @@ TEST(PrintedCuda, TheHostSeesFencesAndWaitsThatAreMissing) {
   EXPECT_TRUE(run(0));
   for (int i = 0; i < static_cast<int>(std::size(kDamages)); ++i)
     EXPECT_FALSE(run(i + 1)) << kDamages[i].first << " became " << kDamages[i].second;
+}
+
+// 64 x 64 sums of 256 terms, `knobs` on top of the default.
+GpuProgram product_of_warpgroups(std::map<std::string, int64_t> knobs) {
+  const Workload w = MatmulWorkload{.m = 64, .n = 64, .k = 256, .dtype = DType::kBFloat16};
+  const auto instance = find_template("matmul_wgmma_cuda")->apply(w, target());
+  CHECK(instance.is_ok()) << instance.message();
+  for (const auto& [knob, value] : std::map<std::string, int64_t>{
+           {"columns", 64}, {"groups_m", 1}, {"groups_n", 1}, {"steps", 1}, {"split_k", 1}, {"group_m", 1}})
+    knobs.emplace(knob, value);
+  knobs.emplace("min_blocks", 1);
+  const auto program = (*instance)->instantiate(Config(knobs));
+  CHECK(program.is_ok()) << program.message();
+  const auto lowered = lower_gpu(*program);
+  CHECK(lowered.is_ok()) << lowered.message();
+  return *lowered;
+}
+
+// Each call of a kernel that has to do with copies and products under way, and each fence, left out at one
+// place after the other.
+TEST(PrintedCuda, TheHostMissesEachCallAtEachPlace) {
+  using Places = std::set<size_t>;
+  const struct {
+    const char* what;
+    std::map<std::string, int64_t> knobs;
+    std::map<std::string, Places> calls;  // and at which places each must be missed; nowhere else
+  } cases[] = {
+      {"fetched",
+       {{"tma", 1}, {"overlap", 0}, {"stages", 2}},
+       {{"begin_arrivals(", {0}},
+        {"expect_bytes(", {0, 1}},
+        {"fetch_box_2(", {0, 1, 2, 3}},
+        {"await_phase(", {0}},
+        {"begin_products(", {0}},
+        {"finish_products(", {0}}}},
+      {"fetched while products go on",
+       {{"tma", 1}, {"overlap", 1}, {"stages", 2}},
+       {{"begin_arrivals(", {0}},
+        {"expect_bytes(", {0, 1}},
+        {"fetch_box_2(", {0, 1, 2, 3}},
+        {"await_phase(", {0}},
+        {"begin_products(", {0}},
+        {"commit_products(", {0}},
+        {"await_products(", {0}},
+        {"await_earlier_products(", {0}}}},
+      // Behind the loop no product reads what threads write.
+      {"copied by threads",
+       {{"tma", 0}, {"overlap", 0}, {"stages", 3}},
+       {{"host_cuda::fence_async(", {0}}, {"begin_products(", {0}}, {"finish_products(", {0}}}},
+  };
+  std::vector<float> a(64 * 256), sums(64 * 64);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i / 7 % 5);
+  for (size_t i = 0; i < sums.size(); ++i)
+    for (size_t k = 0; k < 256; ++k) sums[i] += a[i / 64 * 256 + k];
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    const GpuProgram program = product_of_warpgroups(c.knobs);
+    HostCuda host;
+    host.add(program, target());
+    std::map<std::string, std::vector<int>> damaged;
+    for (const auto& [call, places] : c.calls)
+      damaged[call] = host.add_each(program, target(), "  " + call, "  if (false) " + call);
+    const Status built = host.build();
+    if (!built.is_ok()) GTEST_SKIP() << built.message();
+    const auto is_wrong = [&](int number) {
+      std::vector<std::vector<float>> args = {a, std::vector<float>(256 * 64, 1),
+                                              std::vector<float>(64 * 64)};
+      return !host.fault_of(number, args).empty() || args[2] != sums;
+    };
+    EXPECT_FALSE(is_wrong(0));
+    for (const auto& [call, numbers] : damaged) {
+      Places missed;
+      for (size_t place = 0; place < numbers.size(); ++place)
+        if (is_wrong(numbers[place])) missed.insert(place);
+      EXPECT_EQ(missed, c.calls.at(call)) << call << ") of " << numbers.size();
+    }
+  }
 }
 
 TEST(PrintedCuda, TemplatesCompileWithoutSpills) {
