@@ -8,6 +8,7 @@
 
 #include "templates/registry/registry.h"
 #include "templates/workload/tolerance.h"
+#include "tests/all_samples.h"
 #include "tests/compiler_core/amx_target.h"
 #include "tests/compiler_core/kernel_testing.h"
 #include "tests/random_seed.h"
@@ -226,15 +227,15 @@ MatmulWorkload drawn(std::mt19937_64& random, DType dtype) {
   return w;
 }
 
-// 200 configs of each type, with all types of results: machine code with tiles, machine code without, and the
-// plain reference.
+// 200 configs of each type, of which the fast suite takes a sixth, with all types of results: machine code
+// with tiles, machine code without, and the plain reference.
 TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
   const std::string how = testing::run_amx_kernels_here();
   if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
   RecordProperty("amx", how);
   const bool has_float16 = how == "emulated" || runs_here(amx_fp16_target()).is_ok();
   if (!has_float16) std::cout << "this CPU has tiles, but not of float16: those run without them\n";
-  for (const uint32_t seed : Seeds(/*fixed=*/1, 600)) {
+  for (const uint32_t seed : Seeds(/*fixed=*/1, all_samples_wanted() ? 600 : 100)) {
     std::mt19937_64 random(seed);
     const DType dtype = kTypes[seed % 3];
     const MatmulWorkload w = drawn(random, dtype);
