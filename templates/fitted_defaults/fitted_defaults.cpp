@@ -61,8 +61,7 @@ struct OtherTarget {
 std::optional<OtherTarget> other_target(const std::string& there, const Target& here, DType dtype) {
   const Result<Target> parsed = parse_target(there);
   if (!parsed || vectors_of(*parsed) != vectors_of(here)) return std::nullopt;
-  const bool same_dots =
-      dtype != DType::kBFloat16 || parsed->has_bfloat16_dots() == here.has_bfloat16_dots();
+  const bool same_dots = dtype != DType::kBFloat16 || parsed->has_bfloat16_dots() == here.has_bfloat16_dots();
   return OtherTarget{.distance = (parsed->threads == here.threads ? 0 : kOtherThreads) +
                                  (parsed->mcpu == here.mcpu ? 0 : kOtherCpu),
                      .same_products = same_dots && parsed->has_tiles(dtype) == here.has_tiles(dtype)};

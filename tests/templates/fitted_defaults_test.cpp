@@ -217,7 +217,8 @@ TEST(FittedFirst, ACpuWithoutTheInstructionsForProductsHasNoVote) {
     EXPECT_EQ(donors.size(), 1);
     return std::ranges::count_if(donors, &DefaultDonor::votes);
   };
-  const char* const zen4 = "llvm -mcpu=znver4 -threads=1", *const cascade = "llvm -mcpu=cascadelake -threads=1",
+  const char *const zen4 = "llvm -mcpu=znver4 -threads=1",
+                    *const cascade = "llvm -mcpu=cascadelake -threads=1",
                     *const sapphire = "llvm -mcpu=sapphirerapids -threads=1";
   EXPECT_EQ(voters(DType::kInt8, zen4, sapphire), 0);
   EXPECT_EQ(voters(DType::kBFloat16, zen4, sapphire), 0);
