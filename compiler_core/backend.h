@@ -107,8 +107,8 @@ class Backend {
   // InvalidArgument for words of the name that the compiler does not know.
   virtual Status check_words(const Target& target) const;
   // Names of all targets that describe this machine, from the most general to the most specific; none if it
-  // has no such device. `device`: the device as the runner's probe calls it (DeviceInfo::arch), for back ends
-  // whose device only the runner may touch; else empty.
+  // has no such device. `device`: the device as the runner's probe calls it (DeviceInfo::fingerprint), for
+  // back ends whose device only the runner may touch; else empty.
   virtual std::vector<std::string> targets_of_host(std::string_view device) const = 0;
   // Features of this host that decide what code it runs (see measures()); for a worker to tell.
   virtual std::vector<std::string> host_features() const { return {}; }

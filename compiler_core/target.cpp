@@ -65,7 +65,14 @@ Result<int64_t> target_number(std::string_view key, std::string_view value, int6
 }
 
 bool means_gpu_of_host(std::string_view text) {
-  return words_of(text) == std::vector<std::string_view>{"cuda", "-arch=native"};
+  const std::vector<std::string_view> words = words_of(text);
+  return words == std::vector<std::string_view>{"cuda", "-arch=native"} || means_class_of_host(text);
+}
+
+bool means_class_of_host(std::string_view text) {
+  const std::vector<std::string_view> words = words_of(text);
+  return words == std::vector<std::string_view>{"cuda", "-arch=native", "-device=native"} ||
+         words == std::vector<std::string_view>{"cuda", "-device=native", "-arch=native"};
 }
 
 bool means_host(std::string_view text) {

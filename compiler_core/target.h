@@ -2,10 +2,11 @@
 //
 //   cpu, cpu -threads=N, cpu -threads=all    this host (resolved by resolve_target, backend.h)
 //   llvm -mcpu=haswell -threads=2            a CPU by its LLVM name; others: -mtriple=... -mattr=+fp16
-//   cuda -arch=sm_90a                        a GPU by its architecture
+//   cuda -arch=sm_90a                        any GPU of an architecture
+//   cuda -arch=sm_90a -device=h200           one class of its GPUs (base/gpu_class.h)
 //
 // The first word names the family, that is the back end (target_family.h). name() is canonical: one spelling
-// for one device, options in the order -mcpu -mtriple -mattr -threads -emulated (or -arch -emulated),
+// for one device, options in the order -mcpu -mtriple -mattr -threads -emulated (or -arch -device -emulated),
 // defaults left out except -threads. It is a key in the database. Hardware and toolchain fingerprints are not
 // part of it. "-emulated" keeps times of emulated kernels apart from those of a device; their code is the
 // same.
@@ -32,6 +33,7 @@ struct Target {
   std::string mtriple;                         // CPU: empty means x86_64-linux-gnu
   std::vector<std::string> mattr;              // CPU: "+avx512f", sorted
   std::string arch;                            // GPU: sm_90a
+  std::string device;                          // GPU: its class, h200; empty means any
   // GPU: measured as the emulator's CPU Programs (tuner pack --emulate). CPU: measured by a worker that
   // qemu-user runs (base/process_emulator.h).
   bool emulated = false;

@@ -66,6 +66,13 @@ class TargetFamily {
   // What no device of the target exceeds in this type; nothing if the family does not know its units.
   virtual std::optional<DeviceLimits> limits(const Target&, DType) const { return std::nullopt; }
 
+  // --- classes of devices: targets that say which, and targets that leave it open (db/device_records.h) ---
+  // The name of the target that is this one for any device: "cuda -arch=sm_90a" of one with "-device=h200".
+  // Empty if this one names no class.
+  virtual std::string any_device(const Target&) const { return {}; }
+  // The class of the device that a hardware fingerprint was taken on: "h200". Empty: it tells of none.
+  virtual std::string device_class(std::string_view /*hardware*/) const { return {}; }
+
   // --- how far a config travels (db/resolve). Both targets are of this family. ---
   // Configs of one device are worth trying on the other.
   virtual bool near(const Target& a, const Target& b) const = 0;

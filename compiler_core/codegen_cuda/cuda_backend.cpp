@@ -22,13 +22,6 @@
 namespace tuner {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<std::string>& archs) {
-  std::vector<std::string> names;
-  names.reserve(archs.size());
-  for (const std::string& arch : archs) names.push_back("cuda -arch=" + arch);
-  return names;
-}
-
 // What the GPU is native code for, beside its names.
 struct DeviceHere {
   CudaDevice device;
@@ -37,7 +30,8 @@ struct DeviceHere {
 Result<std::vector<DeviceHere>> devices_here() {
   ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, cuda_devices());
   std::vector<DeviceHere> here;
-  for (const CudaDevice& device : devices) here.push_back({device, names_of(native_archs(device))});
+  for (const CudaDevice& device : devices)
+    here.push_back({device, targets_of_device("cuda", fingerprint(device))});
   return here;
 }
 
@@ -75,15 +69,22 @@ class CudaBackend final : public Backend {
     if (!means_gpu_of_host(text)) return std::optional<Target>();
     const Result<std::vector<DeviceHere>> devices = devices_here();
     if (!devices)
-      return invalid_argument("target \"cuda -arch=native\": ", devices.message(),
+      return invalid_argument("target \"", text, "\": ", devices.message(),
                               ". Or name an architecture: \"cuda -arch=sm_80\"");
-    ASSIGN_OR_RETURN(Target target, parse_target(devices->front().targets.back()));
-    return std::optional(std::move(target));
+    const bool with_class = means_class_of_host(text);
+    std::optional<Target> found;  // the most special one
+    for (const std::string& name : devices->front().targets) {
+      ASSIGN_OR_RETURN(Target target, parse_target(name));
+      if (target.device.empty() != with_class) found = std::move(target);
+    }
+    if (!found)
+      return invalid_argument("target \"", text, "\": the GPU's name, \"", devices->front().device.name,
+                              "\", tells no class; leave -device out");
+    return found;
   }
 
   std::vector<std::string> targets_of_host(std::string_view device) const override {
-    if (device.empty()) return {};
-    return names_of(native_archs({.arch = std::string(device)}));
+    return targets_of_device("cuda", device);
   }
   std::string hardware_here(const Target& target) const override {
     const Result<std::vector<DeviceHere>> devices = devices_here();

@@ -1,7 +1,8 @@
-// Targets of NVIDIA GPUs: "cuda -arch=sm_90a".
+// Targets of NVIDIA GPUs: "cuda -arch=sm_90a", "cuda -arch=sm_90a -device=h200".
 #include <charconv>
 #include <cstdlib>
 
+#include "compiler_core/base/gpu_class.h"
 #include "compiler_core/target.h"
 
 namespace tuner {
@@ -40,6 +41,18 @@ constexpr PeakRow kPeaks[] = {
     {"sm_103", 1250, 2500, 5000},  // B300
     {"sm_120", 252, 504, 1008},    // RTX PRO 6000
 };
+// The architectures of classes that people name (base/gpu_class.h), so that a slip is told at once and not by
+// a job that waits for ever. A form of a card has its card's: h100-pcie. A class that is not here may be any.
+struct ClassRow {
+  std::string_view device_class;
+  int number;
+};
+constexpr ClassRow kClasses[] = {
+    {"v100", 70},    {"t4", 75},     {"a100", 80},     {"a30", 80},   {"a10", 86},   {"a40", 86},
+    {"rtx3090", 86}, {"orin", 87},   {"l4", 89},       {"l40", 89},   {"l40s", 89},  {"rtx4090", 89},
+    {"h20", 90},     {"h100", 90},   {"h200", 90},     {"gh200", 90}, {"b200", 100}, {"gb200", 100},
+    {"b300", 103},   {"gb300", 103}, {"rtx5090", 120},
+};
 // Room above a data sheet: cards are sold, and set, to higher clocks.
 constexpr double kAboveDataSheet = 1.5;
 // What all multiprocessors read from their own caches: 192 of them, 128 bytes a cycle each, at 2.7 GHz.
@@ -60,9 +73,9 @@ int generation(std::string_view arch) { return number_of(arch) / 10; }
 class CudaFamily final : public TargetFamily {
  public:
   std::string_view word() const override { return "cuda"; }
-  std::string_view usage() const override { return "\"cuda -arch=sm_NN\""; }
+  std::string_view usage() const override { return "\"cuda -arch=sm_NN [-device=CLASS]\""; }
   std::span<const std::string_view> options() const override {
-    static constexpr std::string_view kOptions[] = {"-arch=", "-emulated"};
+    static constexpr std::string_view kOptions[] = {"-arch=", "-device=", "-emulated"};
     return kOptions;
   }
 
@@ -72,6 +85,7 @@ class CudaFamily final : public TargetFamily {
       return Status::ok();
     }
     RETURN_IF_ERROR(check_target_word(key, value));
+    if (key == "-device") return set_device(value, t);
     if (value == "native")
       return invalid_argument(
           "target: -arch: expected sm_NN, found \"native\", which is the GPU of the host that resolves it: a "
@@ -100,7 +114,7 @@ class CudaFamily final : public TargetFamily {
       t.shared_bytes_per_block = row.shared_kb_block << 10, t.shared_bytes_per_sm = row.shared_kb_sm << 10;
       t.shared_bytes_reserved = row.reserved_bytes;
       t.threads_per_sm = row.threads, t.blocks_per_sm = row.blocks;
-      return Status::ok();
+      return check_class(t);
     }
     std::string known;
     for (const GpuRow& row : kGpus) known += str(known.empty() ? "" : ", ", row.arch);
@@ -109,13 +123,23 @@ class CudaFamily final : public TargetFamily {
   }
 
   std::string name(const Target& t) const override {
+    return str("cuda -arch=", t.arch, t.device.empty() ? "" : " -device=" + t.device,
+               t.emulated ? " -emulated" : "");
+  }
+  std::string any_device(const Target& t) const override {
+    if (t.device.empty()) return {};
     return str("cuda -arch=", t.arch, t.emulated ? " -emulated" : "");
+  }
+  std::string device_class(std::string_view hardware) const override {
+    return gpu_of_fingerprint(hardware).device_class;
   }
 
   // Suffixes are for instructions that no later architecture has; of these we use those of sm_90a.
   std::string advice(const Target& t) const override {
     if (t.arch != "sm_90") return {};
-    const std::string wanted = str("cuda -arch=sm_90a", t.emulated ? " -emulated" : "");
+    Target with_suffix = t;
+    with_suffix.arch += 'a';
+    const std::string wanted = with_suffix.name();
     return str("target \"", t.name(),
                "\": without the \"a\" there are no templates with wgmma and TMA, the fastest on "
                "an H100 or H200; use \"",
@@ -143,9 +167,40 @@ class CudaFamily final : public TargetFamily {
     }
     return std::nullopt;
   }
-  bool same_processor(const Target& a, const Target& b) const override { return a.arch == b.arch; }
+  bool same_processor(const Target& a, const Target& b) const override {
+    return a.arch == b.arch && a.device == b.device;
+  }
   std::string difference(const Target& asked, const Target& there) const override {
-    return there.arch == asked.arch ? "" : "tuned for " + there.arch;
+    std::string text;
+    if (there.arch != asked.arch) text = there.arch;
+    if (there.device != asked.device) {
+      text += text.empty() ? "" : ", ";
+      text += there.device.empty() ? "a device that is not named" : "the device class " + there.device;
+    }
+    return text.empty() ? text : "tuned for " + text;
+  }
+
+ private:
+  static Status set_device(std::string_view value, Target& t) {
+    t.device = gpu_class(value);
+    if (value == "native")
+      return invalid_argument(
+          "target: -device=native is the class of this host's GPU; expected beside -arch=native, in a tuner "
+          "command");
+    if (!t.device.empty()) return Status::ok();
+    return invalid_argument("target: -device: found \"", value,
+                            "\", expected a class of GPUs, such as h200 of an \"NVIDIA H200\"");
+  }
+  static Status check_class(const Target& t) {
+    for (const ClassRow& row : kClasses) {
+      const bool form =
+          t.device.starts_with(row.device_class) &&
+          (t.device.size() == row.device_class.size() || t.device[row.device_class.size()] == '-');
+      if (form && row.number != number_of(t.arch))
+        return invalid_argument("target: -device=", t.device, " is an sm_", row.number,
+                                ", found -arch=", t.arch);
+    }
+    return Status::ok();
   }
 };
 

@@ -1,5 +1,7 @@
 #include "compiler_core/codegen_cuda/device_rates.h"
 
+#include "compiler_core/base/gpu_class.h"
+
 namespace tuner::cuda {
 namespace {
 
@@ -25,6 +27,9 @@ constexpr DeviceRates kDevices[] = {
     {"sm_87", "Orin", 16, 1.30, 128, 192 * kKiB, 4 * kMiB, 204, {8, 8}, {8, 8}},
     {"sm_89", "RTX 4090", 128, 2.52, 128, 128 * kKiB, 72 * kMiB, 1008, {32, 16}, {32, 16}},
     {"sm_90", "H200", 132, 1.98, 128, 256 * kKiB, 60 * kMiB, 4300, {6.5, 6.5, 5.1}, {6, 6, 4}},
+    {"sm_90", "H100", 132, 1.98, 128, 256 * kKiB, 50 * kMiB, 3350, {6.5, 6.5, 5.1}, {6, 6, 4}},
+    {"sm_90", "H100 PCIe", 114, 1.76, 128, 256 * kKiB, 50 * kMiB, 2000, {6.5, 6.5, 5.1}, {6, 6, 4}},
+    {"sm_90", "GH200", 132, 1.98, 128, 256 * kKiB, 50 * kMiB, 4000, {6.5, 6.5, 5.1}, {6, 6, 4}},
     {"sm_100", "B200", 148, 1.97, 128, 256 * kKiB, 126 * kMiB, 8000, {8, 8}, {2, 2}},
     {"sm_103", "B300", 148, 1.92, 128, 256 * kKiB, 126 * kMiB, 8000, {8, 8}, {2, 2}},
     {"sm_120", "RTX 5090", 170, 2.41, 128, 128 * kKiB, 96 * kMiB, 1792, {32, 16}, {32, 16}},
@@ -37,8 +42,9 @@ const DeviceRates& device_rates(const Target& target) {
   const std::string_view base = arch.substr(0, arch.find_last_of("0123456789") + 1);
   const DeviceRates* usual = nullptr;
   for (const DeviceRates& row : kDevices) {
-    if (row.arch == base) return row;
-    if (row.arch == "sm_90") usual = &row;
+    if (row.arch == base && gpu_class(row.device) == target.device) return row;
+    if (row.arch == base && (usual == nullptr || usual->arch != base)) usual = &row;
+    if (row.arch == "sm_90" && usual == nullptr) usual = &row;
   }
   return *usual;
 }

@@ -1,5 +1,5 @@
-// What a GPU can do in a second, by architecture. For estimates only (time_estimate.h): targets name an
-// architecture, and devices of one architecture differ, so each row is the device that is most used.
+// What a GPU can do in a second. For estimates only (time_estimate.h). Where a target names no class of
+// devices, or one that has no row, it is taken for the device of its architecture that is most used.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tuner::cuda {
 
 struct DeviceRates {
   std::string_view arch;
-  std::string_view device;     // whose numbers these are
+  std::string_view device;     // whose numbers these are; its class is gpu_class() of it
   int64_t multiprocessors;     // SMs
   double clock_ghz;            // boost
   int64_t fp32_lanes;          // multiply-adds of an SM and clock

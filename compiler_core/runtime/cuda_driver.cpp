@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "compiler_core/base/gpu_class.h"
+
 namespace tuner {
 namespace cuda {
 namespace {
@@ -189,11 +191,15 @@ std::vector<std::string> native_archs(const CudaDevice& device) {
   return archs;
 }
 
-std::vector<std::string> targets_of_device(std::string_view family, std::string_view device) {
+std::vector<std::string> targets_of_device(std::string_view family, std::string_view hardware) {
   std::vector<std::string> names;
-  if (family != "cuda" || device.empty()) return names;
-  for (const std::string& arch : native_archs({.arch = std::string(device)}))
-    names.push_back(str("cuda -arch=", arch));
+  const GpuHardware gpu = gpu_of_fingerprint(hardware);
+  if (family != "cuda" || gpu.arch.empty()) return names;
+  const std::vector<std::string> archs = native_archs({.arch = gpu.arch});
+  for (const std::string& arch : archs) names.push_back(str("cuda -arch=", arch));
+  if (gpu.device_class.empty()) return names;
+  for (const std::string& arch : archs)
+    names.push_back(str("cuda -arch=", arch, " -device=", gpu.device_class));
   return names;
 }
 

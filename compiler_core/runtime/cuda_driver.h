@@ -45,9 +45,9 @@ std::string fingerprint(const CudaDevice& device);
 // The architectures whose cubins are made for this device, the most special one last: sm_90 and sm_90a.
 // (A cubin of sm_80 runs on sm_89 too, but is not its native code: times of it are of another target.)
 std::vector<std::string> native_archs(const CudaDevice& device);
-// Names of the targets of such a device ("sm_90"), as a back end would tell them, for programs that have
-// none. Of another family: none.
-std::vector<std::string> targets_of_device(std::string_view family, std::string_view device);
+// Names of the targets of a device with this hardware fingerprint, for programs that have no back end, too:
+// of its architectures, then of the same for its class. Of another family: none.
+std::vector<std::string> targets_of_device(std::string_view family, std::string_view hardware);
 // "13.0" of 13000.
 std::string cuda_version_text(int version);
 

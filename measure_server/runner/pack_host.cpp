@@ -1,5 +1,6 @@
 #include "measure_server/runner/pack_host.h"
 
+#include "compiler_core/base/gpu_class.h"
 #include "compiler_core/base/process_emulator.h"
 #include "compiler_core/runtime/cuda_driver.h"
 #include "compiler_core/runtime/cuda_fit.h"
@@ -8,25 +9,27 @@
 namespace tuner {
 namespace {
 
-// "sm_90a" of "cuda -arch=sm_90a".
-std::string_view arch_of(std::string_view target) {
-  constexpr std::string_view kKey = "-arch=";
-  const size_t begin = target.find(kKey);
+// "sm_90a" of ("cuda -arch=sm_90a", "-arch=").
+std::string_view option_of(std::string_view target, std::string_view key) {
+  const size_t begin = target.find(key);
   if (begin == std::string_view::npos) return {};
-  target.remove_prefix(begin + kKey.size());
+  target.remove_prefix(begin + key.size());
   return target.substr(0, target.find(' '));
 }
 
 Status check_device(const Manifest& manifest, const DeviceInfo& device) {
-  const std::string_view code = arch_of(manifest.target);
+  const std::string_view code = option_of(manifest.target, "-arch=");
+  const std::string_view wanted = option_of(manifest.target, "-device=");
+  const std::string here = gpu_class(device.name);
   const auto wrong = [&](const char* why) {
-    return failed("the pack's kernels are for ", code, ", and the first GPU here is ", device.name, ", ",
-                  device.arch, ": ", why,
-                  ". Pack with --target \"cuda -arch=", native_archs({.arch = device.arch}).back(), "\"");
+    return failed("the pack's kernels are for ", wanted.empty() ? "" : str("the device class ", wanted, ", "),
+                  code, ", and the first GPU here is ", device.name, ", ", device.arch, ": ", why,
+                  ". Pack with --target \"cuda -arch=", native_archs({.arch = device.arch}).back(),
+                  wanted.empty() || here.empty() ? "" : " -device=" + here, "\"");
   };
   if (!cubin_runs(code, device.arch)) return wrong("it cannot run them");
-  // Such as sm_80 on sm_86.
-  if (!is_native_cubin(code, device.arch))
+  // Such as sm_80 on sm_86, or those of an H200 on an H100.
+  if (!is_native_cubin(code, device.arch) || (!wanted.empty() && wanted != here))
     return wrong("it would run them, but their times would be recorded as those of another GPU");
   return check_driver_takes(toolkit_major(manifest.toolchain), device.driver_version);
 }

@@ -12,7 +12,7 @@ namespace tuner {
 // it is found. InvalidArgument: the name is none.
 Result<BuildReply> runner_host(const std::string& mcpu);
 // The targets of one of its devices, likewise. `family`, `device`: as the runner's probe names them, "cuda"
-// and "sm_90". A family that this program knows nothing of has none.
+// and the fingerprint. A family that this program knows nothing of has none.
 BuildReply runner_device(const std::string& family, const std::string& device);
 
 }  // namespace tuner

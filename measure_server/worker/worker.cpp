@@ -165,7 +165,7 @@ void Worker::find_device() {
   }
   const DeviceInfo& device = *found;
   const Result<BuildReply> reply = beside_.client->ask(
-      {.kind = "hello", .family = device.family, .device = device.arch}, std::chrono::seconds(30));
+      {.kind = "hello", .family = device.family, .device = device.fingerprint}, std::chrono::seconds(30));
   std::string unable = reply.is_ok() ? "no back end for it" : reply.message();
   if (reply.is_ok() && !reply->backends.empty()) unable = reply->backends.front().unable;
   // What compiles elsewhere for it says nothing of its toolkit here.

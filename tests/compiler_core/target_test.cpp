@@ -22,6 +22,9 @@ TEST(Target, NameIsCanonical) {
   EXPECT_EQ(canonical("llvm -emulated -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"),
             "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1 -emulated");
   EXPECT_EQ(canonical("cuda -arch=sm_90a"), "cuda -arch=sm_90a");
+  EXPECT_EQ(canonical("cuda -device=H200 -arch=sm_90a"), "cuda -arch=sm_90a -device=h200");
+  EXPECT_EQ(canonical("cuda -emulated -device=rtx-4090 -arch=sm_89"),
+            "cuda -arch=sm_89 -device=rtx4090 -emulated");
 }
 
 TEST(Target, NameParsesBackToItself) {
@@ -29,7 +32,8 @@ TEST(Target, NameParsesBackToItself) {
        {"llvm -mcpu=znver5 -threads=16", "llvm -mcpu=generic -mtriple=aarch64-linux-gnu -threads=4",
         "llvm -mcpu=skylake -mattr=+avx512f -threads=1",
         "llvm -mcpu=cortex-a76 -mtriple=aarch64-linux-gnu -mattr=+i8mm -threads=2 -emulated",
-        "cuda -arch=sm_80", "cuda -arch=sm_80 -emulated"})
+        "cuda -arch=sm_80", "cuda -arch=sm_80 -emulated", "cuda -arch=sm_90 -device=h100-pcie",
+        "cuda -arch=sm_120 -device=a-card-of-next-year"})
     EXPECT_EQ(canonical(text), text);
 }
 
@@ -74,7 +78,7 @@ TEST(Target, AnUnlistedCpuHasTheDefaults) {
 TEST(Target, ErrorsNameTheWord) {
   const std::string usage =
       "expected \"cpu\", \"cpu -threads=N\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N] "
-      "[-emulated]\", \"cuda -arch=sm_NN\" or \"npu\"";
+      "[-emulated]\", \"cuda -arch=sm_NN [-device=CLASS]\" or \"npu\"";
   EXPECT_EQ(canonical(""), "error: target: empty; " + usage);
   EXPECT_EQ(canonical("gpu"), "error: target: unknown kind \"gpu\"; " + usage);
   EXPECT_EQ(canonical("llvm -mcpu=haswell -cores=2"), "error: target: unknown option \"-cores=2\"; " + usage);
@@ -104,7 +108,48 @@ TEST(Target, ErrorsNameTheWord) {
             "error: target: unknown option \"-emulated=1\"; " + usage);
   EXPECT_EQ(canonical("llvm -mcpu=haswell -emulated -emulated"), "error: target: -emulated is given twice");
   EXPECT_EQ(canonical("cuda -arch=hopper"), "error: target: -arch: expected sm_NN, found \"hopper\"");
+  EXPECT_EQ(canonical("cuda -arch=sm_90 -device="), "error: target: -device needs a value: -device=...");
+  EXPECT_EQ(
+      canonical("cuda -arch=sm_90 -device=native"),
+      "error: target: -device=native is the class of this host's GPU; expected beside -arch=native, in a "
+      "tuner command");
+  for (const std::string word : {"gpu", "80gb", "NVIDIA"})
+    EXPECT_EQ(canonical("cuda -arch=sm_90 -device=" + word),
+              "error: target: -device: found \"" + word +
+                  "\", expected a class of GPUs, such as h200 of an \"NVIDIA H200\"");
+  EXPECT_EQ(canonical("cuda -arch=sm_90 -device=h/200"), "error: target: -device: \"h/200\" is not a name");
+  EXPECT_EQ(canonical("cuda -arch=sm_80 -device=h200"),
+            "error: target: -device=h200 is an sm_90, found -arch=sm_80");
+  EXPECT_EQ(canonical("cuda -arch=sm_90a -device=a100-pcie"),
+            "error: target: -device=a100-pcie is an sm_80, found -arch=sm_90a");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -device=h200"),
+            "error: target: unknown option \"-device=h200\"; " + usage);
   EXPECT_EQ(canonical("cuda -mcpu=haswell"), "error: target: unknown option \"-mcpu=haswell\"; " + usage);
+}
+
+TEST(Target, AClassOfDevicesIsOneOfAnyDevice) {
+  const auto any = [](const char* text) {
+    const Target t = *parse_target(text);
+    return t.family->any_device(t);
+  };
+  EXPECT_EQ(any("cuda -arch=sm_90a -device=h200"), "cuda -arch=sm_90a");
+  EXPECT_EQ(any("cuda -arch=sm_90a -device=h200 -emulated"), "cuda -arch=sm_90a -emulated");
+  EXPECT_EQ(any("cuda -arch=sm_90a"), "");
+  EXPECT_EQ(any("llvm -mcpu=haswell"), "");
+  const Target h100 = *parse_target("cuda -arch=sm_90a -device=h100"),
+               h200 = *parse_target("cuda -arch=sm_90a -device=h200"),
+               open = *parse_target("cuda -arch=sm_90a"),
+               a100 = *parse_target("cuda -arch=sm_80 -device=a100");
+  const TargetFamily& gpus = cuda_family();
+  EXPECT_TRUE(gpus.near(h100, h200) && gpus.near(h100, open) && gpus.near(open, h200));
+  EXPECT_FALSE(gpus.near(h100, a100));
+  EXPECT_FALSE(gpus.same_processor(h100, h200) || gpus.same_processor(h100, open));
+  EXPECT_EQ(gpus.difference(h200, h100), "tuned for the device class h100");
+  EXPECT_EQ(gpus.difference(h200, open), "tuned for a device that is not named");
+  EXPECT_EQ(gpus.difference(h200, a100), "tuned for sm_80, the device class a100");
+  EXPECT_EQ(gpus.difference(h200, h200), "");
+  EXPECT_EQ(gpus.device_class("NVIDIA H200 sm_90 | 132 multiprocessors | driver CUDA 13.0"), "h200");
+  EXPECT_EQ(cpu_family().device_class("AMD EPYC | 2 CPUs"), "");
 }
 
 TEST(Target, TheHostIsNotKnownHere) {
@@ -114,9 +159,14 @@ TEST(Target, TheHostIsNotKnownHere) {
       canonical("cuda -arch=native"),
       "error: target: -arch: expected sm_NN, found \"native\", which is the GPU of the host that resolves "
       "it: a tuner command, not a daemon or a record");
-  for (const char* text : {"cpu", "cpu -threads=2", "cuda -arch=native", "cuda  -arch=native"})
+  for (const char* text : {"cpu", "cpu -threads=2", "cuda -arch=native", "cuda  -arch=native",
+                           "cuda -arch=native -device=native", "cuda -device=native  -arch=native"})
     EXPECT_TRUE(means_host(text)) << text;
-  for (const char* text : {"cuda -arch=sm_80", "cuda -arch=native -emulated", "cpus", "native", ""})
+  EXPECT_FALSE(means_class_of_host("cuda -arch=native"));
+  EXPECT_TRUE(means_class_of_host("cuda -arch=native -device=native"));
+  for (const char* text :
+       {"cuda -arch=sm_80", "cuda -arch=native -emulated", "cuda -arch=native -device=h200",
+        "cuda -arch=sm_90 -device=native", "cpus", "native", ""})
     EXPECT_FALSE(means_host(text)) << text;
 }
 

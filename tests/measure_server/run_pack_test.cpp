@@ -209,7 +209,15 @@ TEST_F(RunPack, KernelsForAnotherArchitectureAreRefusedBeforeAnythingRuns) {
   expect_refusal(run_on_gpu({sm_90a}, log + " TUNER_FAKE_CUDA_ARCH=100"), "sm_100: it cannot run them");
   expect_refusal(run_on_gpu({sm_80}, log + " TUNER_FAKE_CUDA_ARCH=86"),
                  "sm_86: it would run them, but their times would be recorded as those of another GPU");
+  // Another class of devices: the same code, other times.
+  const PackCandidate h200 = gpu("doubling", "FAKECUBIN", "cuda -arch=sm_90a -device=h200");
+  expect_refusal(run_on_gpu({h200}, log + " TUNER_FAKE_CUDA_NAME='NVIDIA H100 PCIe'"),
+                 "the pack's kernels are for the device class h200, sm_90a, and the first GPU here is NVIDIA "
+                 "H100 PCIe, sm_90: it would run them, but their times would be recorded as those of another "
+                 "GPU. Pack with --target \"cuda -arch=sm_90a -device=h100-pcie\"\n");
   EXPECT_FALSE(std::filesystem::exists(dir_ / "contexts")) << "nothing ran";
+  EXPECT_EQ(run_on_gpu({h200}, log + " TUNER_FAKE_CUDA_NAME='NVIDIA H200'").exit_code, 0);
+  std::filesystem::remove(dir_ / "results.jsonl");
   EXPECT_EQ(run_on_gpu({sm_90a}, log).exit_code, 0);
 }
 

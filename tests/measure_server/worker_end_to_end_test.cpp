@@ -174,7 +174,8 @@ TEST_F(WorkerOnAGpuHost, MeasuresTheGpusTargetsBesideItsOwn) {
   EXPECT_TRUE(status.is_ok()) << status.message();
   EXPECT_THAT(
       daemon.registrations()[0].targets(),
-      testing::UnorderedElementsAre(host_target(1).name(), "npu", "cuda -arch=sm_90", "cuda -arch=sm_90a"));
+      testing::UnorderedElementsAre(host_target(1).name(), "npu", "cuda -arch=sm_90", "cuda -arch=sm_90a",
+                                    "cuda -arch=sm_90 -device=fake", "cuda -arch=sm_90a -device=fake"));
   auto records = daemon.records();
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records["cpu"].outcome(), v1::OK) << records["cpu"].message();

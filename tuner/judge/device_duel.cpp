@@ -10,7 +10,7 @@ namespace tuner {
 Status choose_device(RunnerClient& runner, const Target& target, RunRequest& request) {
   ASSIGN_OR_RETURN(const ProbeReply probe, runner.probe(ProbeRequest{.devices_only = true}));
   for (const DeviceInfo& device : probe.devices) {
-    const std::vector<std::string> names = backend_of(target).targets_of_host(device.arch);
+    const std::vector<std::string> names = backend_of(target).targets_of_host(device.fingerprint);
     if (std::ranges::find(names, target.name()) == names.end()) continue;
     request.device = device.ordinal;
     request.device_uuid = device.uuid;

@@ -28,6 +28,7 @@
 // made when somebody begins to wait for a kernel that hangs. TUNER_FAKE_CUDA_ARCH is the architecture (90,
 // for 9.0), TUNER_FAKE_CUDA_DRIVER the driver's version (13000), TUNER_FAKE_CUDA_DEVICES how many there are
 // (1).
+//   TUNER_FAKE_CUDA_NAME=TEXT          what the device calls itself ("Fake GPU")
 //   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold
 //                                      driver
 //   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY
@@ -428,7 +429,8 @@ int cuDeviceGet(Device* device, int ordinal) {
   return ordinal >= 0 && ordinal < number("TUNER_FAKE_CUDA_DEVICES", 1) ? kSuccess : 101;
 }
 int cuDeviceGetName(char* name, int capacity, Device) {
-  std::snprintf(name, static_cast<size_t>(capacity), "Fake GPU");
+  const char* given = std::getenv("TUNER_FAKE_CUDA_NAME");
+  std::snprintf(name, static_cast<size_t>(capacity), "%s", given != nullptr ? given : "Fake GPU");
   return kSuccess;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, Device) {
