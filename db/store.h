@@ -47,6 +47,7 @@ class Store;
 void set_beside_stores(std::function<std::shared_ptr<void>(const Store&)> made);
 
 class ExchangeStore;
+class TargetFamily;
 class TaskView;
 struct DeathRow;
 struct OpenRaceRow;
@@ -162,6 +163,9 @@ class Store {
   // --- tasks: what is known of one (workload, target) over all jobs and algorithms ---
   // Returns every task with a trial whose times have these constants, oldest first. `algorithms` stays empty.
   virtual Result<std::vector<JobRow::Task>> tasks(Constants constants = Constants::kWarm) const = 0;
+  // The same of one workload: the targets that it was measured for. Reads these alone.
+  virtual Result<std::vector<JobRow::Task>> tasks_of(std::string_view workload_key,
+                                                     Constants constants) const = 0;
   // Calls `f` with what is known of the task at one moment (task_view.h), and returns its result. Does not
   // call `f` if the task never had a trial.
   virtual Status with_task(const JobRow::Task& task,
@@ -170,9 +174,11 @@ class Store {
   // chooses.
   virtual Result<std::vector<TrialWithRecord>> sample_records(const JobRow::Task& task, int64_t until,
                                                               int most) const = 0;
-  // Returns the fastest correct, uncut trial of this very config. NotFound if there is none.
-  virtual Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
-                                                    int template_version, std::string_view config) const = 0;
+  // Returns correct, uncut trials of this very config, the fastest first, `most` at most.
+  virtual Result<std::vector<TrialWithRecord>> trials_of_config(const JobRow::Task& task,
+                                                                std::string_view template_name,
+                                                                int template_version, std::string_view config,
+                                                                int most) const = 0;
 
   // --- races ---
   // Fills id. InvalidArgument: a number that is not finite, a winner that is not a finalist, or samples whose
@@ -302,6 +308,14 @@ class Store {
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                            const std::vector<std::string>& templates = {}, bool counted = true,
                            Constants constants = Constants::kWarm) const;
+  // The same of the records of one class of the family's devices (device_records.h). Records of candidates
+  // that never reached a device are counted, too; those that were pruned are not.
+  Result<TunedConfig> best_of_class(const JobRow::Task& task, const TargetFamily& family,
+                                    std::string_view device_class, const std::vector<std::string>& templates,
+                                    bool counted) const;
+  // The first of trials_of_config(). NotFound if there is none.
+  Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
+                                            int template_version, std::string_view config) const;
   // Returns what its fastest correct, uncut trial says of this very config, without any race. NotFound if
   // there is none.
   Result<TunedConfig> measured_config(const JobRow::Task& task, std::string_view template_name,
@@ -312,6 +326,11 @@ class Store {
   void drop_beside() { beside_.reset(); }
 
  private:
+  // `family` is null: of any device.
+  Result<TunedConfig> best_of(const JobRow::Task& task, const TargetFamily* family,
+                              std::string_view device_class, const std::vector<std::string>& templates,
+                              bool counted) const;
+
   std::shared_ptr<void> beside_;
 };
 

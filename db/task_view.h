@@ -36,6 +36,11 @@ class TaskView {
   // Returns the fastest correct, uncut trial of the named templates (empty: of any); the older record if
   // equal.
   virtual Result<std::optional<Measured>> fastest(const std::vector<std::string>& templates) const = 0;
+  // The hardware that terminal records tell of, each once; "" where one tells of none.
+  virtual Result<std::vector<std::string>> hardware() const = 0;
+  // Like fastest(), but only among records of this hardware.
+  virtual Result<std::optional<Measured>> fastest_on(const std::string& hardware,
+                                                     const std::vector<std::string>& templates) const = 0;
   // Like fastest(), but only among records of this compiler, harness and machine.
   virtual Result<std::optional<Measured>> fastest_of_environment(
       const Environment& environment, const std::vector<std::string>& templates) const = 0;
@@ -44,6 +49,11 @@ class TaskView {
                                           std::string_view config) const = 0;
   // Counts the terminal records by outcome, with those that were pruned.
   virtual Result<std::vector<std::pair<Outcome, int64_t>>> outcomes() const = 0;
+  // The same of records of this hardware; of those that were pruned nobody knows the hardware.
+  virtual Result<std::vector<std::pair<Outcome, int64_t>>> outcomes_on(const std::string& hardware) const = 0;
 };
+
+// Whether what was measured in the one can be compared with what was measured in the other.
+bool same_environment(const Environment& a, const Environment& b);
 
 }  // namespace tuner

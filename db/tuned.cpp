@@ -1,15 +1,64 @@
 // Tuned configs: what the rows of a task say is the fastest. The same for every engine.
 #include <algorithm>
+#include <map>
 
 #include "compiler_core/base/statistics.h"
+#include "db/device_records.h"
 #include "db/store.h"
 #include "db/task_view.h"
 
 namespace tuner {
 
+bool same_environment(const Environment& a, const Environment& b) {
+  return a.toolchain == b.toolchain && a.hardware == b.hardware && a.harness_abi == b.harness_abi;
+}
+
 namespace {
 
 using Measured = TaskView::Measured;
+
+// The records of a task, or those of one class of devices.
+struct Records {
+  const TaskView& view;
+  const TargetFamily* family = nullptr;
+  std::string_view device_class;  // empty: all
+
+  bool is_mine(std::string_view hardware) const {
+    return device_class.empty() || is_of_class(*family, device_class, hardware);
+  }
+  Result<std::vector<RaceRow>> races() const {  // newest first
+    ASSIGN_OR_RETURN(std::vector<RaceRow> all, view.races());
+    std::erase_if(all, [&](const RaceRow& race) { return !is_mine(race.environment.hardware); });
+    return all;
+  }
+  // As TaskView::fastest(). Where all is of one device, that is one look.
+  Result<std::optional<Measured>> fastest(const std::vector<std::string>& templates) const {
+    ASSIGN_OR_RETURN(std::optional<Measured> best, view.fastest(templates));
+    if (!best || is_mine(best->record.environment.hardware)) return best;
+    best.reset();
+    ASSIGN_OR_RETURN(const std::vector<std::string> hardware, view.hardware());
+    for (const std::string& one : hardware) {
+      if (!is_mine(one)) continue;
+      ASSIGN_OR_RETURN(std::optional<Measured> found, view.fastest_on(one, templates));
+      if (found && (!best || std::pair(record_time_ns(found->record), found->record_id) <
+                                 std::pair(record_time_ns(best->record), best->record_id)))
+        best = std::move(found);
+    }
+    return best;
+  }
+  // Candidates that never reached a device count for each class.
+  Result<std::vector<std::pair<Outcome, int64_t>>> outcomes() const {
+    if (device_class.empty()) return view.outcomes();
+    std::map<Outcome, int64_t> counts;
+    ASSIGN_OR_RETURN(const std::vector<std::string> hardware, view.hardware());
+    for (const std::string& one : hardware) {
+      if (!one.empty() && !is_mine(one)) continue;
+      ASSIGN_OR_RETURN(const auto found, view.outcomes_on(one));
+      for (const auto& [outcome, count] : found) counts[outcome] += count;
+    }
+    return std::vector<std::pair<Outcome, int64_t>>(counts.begin(), counts.end());
+  }
+};
 
 // A race that may answer, with its winner.
 struct Candidate {
@@ -33,11 +82,6 @@ bool same_config(const TrialRow& a, const TrialRow& b) {
          a.config == b.config;
 }
 
-// Whether what was measured in the one can be compared with what was measured in the other.
-bool same_environment(const Environment& a, const Environment& b) {
-  return a.toolchain == b.toolchain && a.hardware == b.hardware && a.harness_abi == b.harness_abi;
-}
-
 // Whether the config took part in the race: as that trial, or as one of another job.
 Result<bool> took_part(const TaskView& view, const TrialRow& trial, const RaceRow& race) {
   for (const RaceFinalist& f : race.finalists)
@@ -53,10 +97,11 @@ Result<bool> took_part(const TaskView& view, const TrialRow& trial, const RaceRo
 // fastest winner. Under another compiler, machine or harness a later race that is not certified takes the
 // certificate of the old one away, too. Without a race that answers, `newest_uncertified` tells what became
 // of the newest that was not certified.
-Result<std::optional<Candidate>> deciding_race(const TaskView& view,
+Result<std::optional<Candidate>> deciding_race(const Records& records,
                                                const std::vector<std::string>& templates,
                                                std::optional<RaceRow>& newest_uncertified) {
-  ASSIGN_OR_RETURN(const std::vector<RaceRow> races, view.races());  // newest first
+  const TaskView& view = records.view;
+  ASSIGN_OR_RETURN(const std::vector<RaceRow> races, records.races());
   std::vector<const RaceRow*> later;
   std::vector<Candidate> standing;
   for (const RaceRow& race : races) {
@@ -115,9 +160,10 @@ Result<std::optional<Measured>> not_certainly_slower(const TaskView& view, const
 }
 
 // Nothing: no right answer has been measured yet.
-Result<std::optional<Decision>> decide(const TaskView& view, const std::vector<std::string>& templates) {
+Result<std::optional<Decision>> decide(const Records& records, const std::vector<std::string>& templates) {
+  const TaskView& view = records.view;
   Decision out;
-  ASSIGN_OR_RETURN(std::optional<Candidate> decided, deciding_race(view, templates, out.uncertified));
+  ASSIGN_OR_RETURN(std::optional<Candidate> decided, deciding_race(records, templates, out.uncertified));
   if (decided) {
     ASSIGN_OR_RETURN(std::optional<Measured> winner, view.measured(decided->winner.id));
     if (!winner)
@@ -126,7 +172,7 @@ Result<std::optional<Decision>> decide(const TaskView& view, const std::vector<s
     out.race = std::move(decided->race);
     return std::optional(std::move(out));
   }
-  ASSIGN_OR_RETURN(std::optional<Measured> best, view.fastest(templates));
+  ASSIGN_OR_RETURN(std::optional<Measured> best, records.fastest(templates));
   if (!best) return std::optional<Decision>();
   if (out.uncertified) {
     ASSIGN_OR_RETURN(std::optional<Measured> newer, superseding(view, *best, *out.uncertified, templates));
@@ -192,20 +238,19 @@ TunedConfig tuned_config(const Decision& decision, const JobRow::Task& task) {
 
 }  // namespace
 
-Result<TunedConfig> Store::best(std::string_view workload_key, std::string_view target,
-                                const std::vector<std::string>& templates, bool counted,
-                                Constants constants) const {
-  const JobRow::Task task{
-      .workload_key = std::string(workload_key), .target = std::string(target), .constants = constants};
+Result<TunedConfig> Store::best_of(const JobRow::Task& task, const TargetFamily* family,
+                                   std::string_view device_class, const std::vector<std::string>& templates,
+                                   bool counted) const {
   bool known = false;
   std::optional<TunedConfig> best;
   RETURN_IF_ERROR(with_task(task, [&](const TaskView& view) -> Status {
     known = true;
-    ASSIGN_OR_RETURN(const std::optional<Decision> decision, decide(view, templates));
+    const Records records{view, family, device_class};
+    ASSIGN_OR_RETURN(const std::optional<Decision> decision, decide(records, templates));
     if (!decision) return Status::ok();
     best = tuned_config(*decision, task);
     if (!counted) return Status::ok();
-    ASSIGN_OR_RETURN(best->outcomes, view.outcomes());
+    ASSIGN_OR_RETURN(best->outcomes, records.outcomes());
     for (const auto& [outcome, count] : best->outcomes) best->trials += count;
     return Status::ok();
   }));
@@ -214,9 +259,32 @@ Result<TunedConfig> Store::best(std::string_view workload_key, std::string_view 
     best->trial_name = named.trial.name();
   }
   if (best) return *std::move(best);
-  const std::string what = str("no trial of ", workload_key, " on \"", target, "\"");
+  const std::string what = str("no trial of ", task.workload_key, " on \"", task.target, "\"");
   return known ? not_found(what, " has been measured with a right answer yet, in ", where())
                : not_found(what, " in ", where());
+}
+
+Result<TunedConfig> Store::best(std::string_view workload_key, std::string_view target,
+                                const std::vector<std::string>& templates, bool counted,
+                                Constants constants) const {
+  return best_of(
+      {.workload_key = std::string(workload_key), .target = std::string(target), .constants = constants},
+      nullptr, {}, templates, counted);
+}
+
+Result<TunedConfig> Store::best_of_class(const JobRow::Task& task, const TargetFamily& family,
+                                         std::string_view device_class,
+                                         const std::vector<std::string>& templates, bool counted) const {
+  return best_of(task, &family, device_class, templates, counted);
+}
+
+Result<TrialWithRecord> Store::fastest_of_config(const JobRow::Task& task, std::string_view template_name,
+                                                 int template_version, std::string_view config) const {
+  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> found,
+                   trials_of_config(task, template_name, template_version, config, 1));
+  if (!found.empty()) return std::move(found.front());
+  return not_found("no right trial of ", template_name, " ", config, " of ", task.workload_key, " in ",
+                   where());
 }
 
 Result<TunedConfig> Store::measured_config(const JobRow::Task& task, std::string_view template_name,

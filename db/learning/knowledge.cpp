@@ -1,8 +1,10 @@
 #include "db/learning/knowledge.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
+#include "db/device_records.h"
 #include "templates/schedule_template.h"
 
 namespace tuner {
@@ -17,29 +19,53 @@ constexpr int kMostRows = 6000, kMostRowsOfATask = 240, kLeastRowsOfATask = 15;
 constexpr size_t kTopsOfATemplate = 3;
 
 struct TaskRecords {
+  struct Place {
+    std::string target;
+    bool of_one_class = false;  // only those of the class asked for count
+  };
   std::string workload_key;
   Workload workload;
+  std::vector<Place> places;
   std::vector<TrialWithRecord> records;  // each has one
 };
 
+// Of tasks whose records count for the target (db/device_records.h), by workload.
 Result<std::vector<TaskRecords>> records_of(const Store& store, std::string_view op, const Target& target,
                                             const std::function<bool(const Workload&)>& use, int64_t until) {
   ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store.tasks());
   std::vector<TaskRecords> out;
-  const std::string name = target.name(), prefix = str("v1 ", op, " ");
+  const std::string prefix = str("v1 ", op, " ");
+  std::map<std::string, CountsFor> targets;  // each parsed once
   for (const JobRow::Task& task : tasks) {
-    if (task.target != name || !task.workload_key.starts_with(prefix)) continue;
+    if (!task.workload_key.starts_with(prefix)) continue;
+    const auto [at, fresh] = targets.try_emplace(task.target, CountsFor::kNothing);
+    if (fresh) at->second = counts_for(target, task.target);
+    if (at->second == CountsFor::kNothing) continue;
+    const TaskRecords::Place place{task.target, at->second == CountsFor::kClass};
+    if (const auto same = std::ranges::find(out, task.workload_key, &TaskRecords::workload_key);
+        same != out.end()) {
+      same->places.push_back(place);
+      continue;
+    }
     Result<Workload> workload = workload_from_key(task.workload_key);
     if (!workload || (use && !use(*workload))) continue;  // a key of a program that knows more
-    out.push_back({task.workload_key, *std::move(workload), {}});
+    out.push_back({task.workload_key, *std::move(workload), {place}, {}});
   }
   if (out.size() > kMostTasks) out.erase(out.begin(), out.end() - kMostTasks);
   const int rows = std::clamp(kMostRows / static_cast<int>(std::max<size_t>(out.size(), 1)),
                               kLeastRowsOfATask, kMostRowsOfATask);
-  for (TaskRecords& task : out) {
-    ASSIGN_OR_RETURN(task.records, store.sample_records({task.workload_key, name}, until, rows));
-    std::erase_if(task.records, [](const TrialWithRecord& t) { return !t.record; });
-  }
+  for (TaskRecords& task : out)
+    for (const TaskRecords::Place& place : task.places) {
+      // Some of the sample are of other classes.
+      const int most = place.of_one_class ? kMostRowsOfATask : rows;
+      ASSIGN_OR_RETURN(std::vector<TrialWithRecord> found,
+                       store.sample_records({task.workload_key, place.target}, until, most));
+      std::erase_if(found, [&](const TrialWithRecord& t) {
+        return !t.record || (place.of_one_class &&
+                             !is_of_class(*target.family, target.device, t.record->environment.hardware));
+      });
+      std::ranges::move(found, std::back_inserter(task.records));
+    }
   std::erase_if(out, [](const TaskRecords& task) { return task.records.empty(); });
   return out;
 }

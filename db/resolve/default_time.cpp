@@ -1,5 +1,6 @@
 #include "db/resolve/default_time.h"
 
+#include "db/device_records.h"
 #include "db/resolve/resolve.h"
 
 namespace tuner {
@@ -20,11 +21,18 @@ Status add_default_time(const Store& store, const Workload& workload, const Targ
   if (!plain) return Status::ok();
   const JobRow::Task task{
       .workload_key = tuned.workload_key, .target = tuned.target, .constants = tuned.constants};
-  const Result<TrialWithRecord> measured =
-      store.fastest_of_config(task, plain->template_name, plain->template_version, plain->config);
-  if (!measured) return measured.status().code() == StatusCode::kNotFound ? Status::ok() : measured.status();
-  tuned.default_time_ns = record_time_ns(*measured->record);
-  tuned.default_trial_id = measured->trial.id;
+  constexpr int kMost = 64;
+  ASSIGN_OR_RETURN(
+      const std::vector<TrialWithRecord> measured,
+      store.trials_of_config(task, plain->template_name, plain->template_version, plain->config, kMost));
+  // Under a name that leaves the device open, some may have been measured on another one.
+  const std::string device_class = target.family->device_class(tuned.environment.hardware);
+  for (const TrialWithRecord& trial : measured) {
+    if (!is_of_class(*target.family, device_class, trial.record->environment.hardware)) continue;
+    tuned.default_time_ns = record_time_ns(*trial.record);
+    tuned.default_trial_id = trial.trial.id;
+    break;
+  }
   return Status::ok();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "db/device_records.h"
 #include "db/resolve/default_time.h"
 
 namespace tuner {
@@ -34,14 +35,23 @@ bool is_of(const TunedConfig& tuned, const Answer& answer) {
 }
 
 // NotFound: nothing was measured.
-Result<TunedConfig> measured_of(const Store& store, std::string_view algorithms, Constants constants,
-                                bool counted, const Answer& answer) {
-  Result<TunedConfig> best =
-      store.best(answer.workload_key, answer.target, templates_of(algorithms), counted, constants);
+Result<TunedConfig> measured_of(const Store& store, const TargetFamily& family, std::string_view algorithms,
+                                Constants constants, bool counted, const Answer& answer) {
+  const JobRow::Task task{
+      .workload_key = answer.workload_key, .target = answer.target, .constants = constants};
+  Result<TunedConfig> best = best_on_device(store, task, templates_of(algorithms), counted);
   if (!best || is_of(*best, answer)) return best;
-  return store.measured_config(
-      {.workload_key = answer.workload_key, .target = answer.target, .constants = constants},
-      answer.template_name, answer.template_version, answer.config);
+  best = store.measured_config(task, answer.template_name, answer.template_version, answer.config);
+  if (best || best.status().code() != StatusCode::kNotFound) return best;
+  ASSIGN_OR_RETURN(const std::vector<RecordsElsewhere> elsewhere,
+                   records_elsewhere(store, task, /*has_own=*/false));
+  for (const RecordsElsewhere& records : elsewhere) {
+    Result<TunedConfig> found =
+        store.measured_config(records.task, answer.template_name, answer.template_version, answer.config);
+    if (!found && found.status().code() == StatusCode::kNotFound) continue;
+    if (!found || is_of_class(family, records.device_class, found->environment.hardware)) return found;
+  }
+  return best;
 }
 
 }  // namespace
@@ -49,7 +59,13 @@ Result<TunedConfig> measured_of(const Store& store, std::string_view algorithms,
 Result<Answer> locked_answer(const AnswerLock& lock, const Workload& workload, const Target& target,
                              std::string_view algorithms, Constants constants, std::string_view fix) {
   const LockedTask task = locked_task(workload, target, algorithms, constants);
-  const LockEntry* const entry = lock.find(task);
+  const LockEntry* entry = lock.find(task);
+  // What is locked for any device is locked for each.
+  if (const std::string any = target.family->any_device(target); entry == nullptr && !any.empty()) {
+    LockedTask wide = task;
+    wide.target = any;
+    entry = lock.find(wide);
+  }
   if (entry == nullptr) return lock.missing(task, fix);
   Answer answer;
   answer.kind = AnswerKind::kLocked;
@@ -70,7 +86,7 @@ Result<Answer> locked_answer(const AnswerLock& lock, const Workload& workload, c
 void add_measured(const Store& store, const Workload& workload, const Target& target,
                   std::string_view algorithms, Constants constants, bool count_outcomes, Answer& answer) {
   const Constants kind = workload.has_constants() ? constants : Constants::kWarm;
-  Result<TunedConfig> found = measured_of(store, algorithms, kind, count_outcomes, answer);
+  Result<TunedConfig> found = measured_of(store, *target.family, algorithms, kind, count_outcomes, answer);
   Status status = found.status();
   if (found && count_outcomes) status = add_default_time(store, workload, target, algorithms, *found);
   if (!status && status.code() != StatusCode::kNotFound)

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "db/device_records.h"
 #include "db/learning/cover.h"
 #include "db/learning/knowledge.h"
 #include "db/resolve/default_time.h"
@@ -142,8 +143,9 @@ struct Resolver::Impl {
   // The best of the task's own records. A machine keeps its answers when its target gets another name (a
   // newer LLVM tells its CPU from others, say): then they stand under the former one. None: not tuned.
   Result<std::optional<TunedConfig>> best_of_task(const Question& q) const {
-    Result<TunedConfig> best = store->best(q.asked.workload_key, q.asked.target, templates_of(q.algorithms),
-                                           options.count_outcomes, q.constants);
+    Result<TunedConfig> best = best_on_device(
+        *store, {.workload_key = q.asked.workload_key, .target = q.asked.target, .constants = q.constants},
+        templates_of(q.algorithms), options.count_outcomes);
     if (best) return std::optional(*std::move(best));
     if (best.status().code() != StatusCode::kNotFound) return best.status();
     if (!q.target.family->name_depends_on_compiler() || present_of(q.target).hardware.empty())
@@ -211,12 +213,21 @@ struct Resolver::Impl {
       if (const Result<TrialWithRecord> trial = store->trial(best->trial_id);
           trial && trial->record && !trial->record->device_state.empty())
         answer.note += str(answer.note.empty() ? "" : "; ", trial->record->device_state);
-    if (best->target != q.asked.target) {
-      answer.note += str(answer.note.empty() ? "" : "; ", "tuned on this machine, whose target was called \"",
-                         best->target, "\" then");
-    }
+    if (best->target != q.asked.target)
+      answer.note += (answer.note.empty() ? "" : "; ") + why_of_another_name(*best, q.target);
     answer.tuned = *std::move(best);
     return std::optional(std::move(answer));
+  }
+
+  // Of records that stand under another name than the target's own.
+  static std::string why_of_another_name(const TunedConfig& tuned, const Target& target) {
+    const Result<Target> there = parse_target(tuned.target);
+    const std::string recorded = str("recorded under \"", tuned.target, "\", ");
+    if (!target.family->any_device(target).empty())
+      return str(recorded, "on a device of the class ", target.device);
+    if (there && target.family->any_device(*there) == target.name())
+      return recorded + "one of the devices that the target means";
+    return str("tuned on this machine, whose target was called \"", tuned.target, "\" then");
   }
 
   Result<Answer> locked(const Question& q) const {
@@ -228,10 +239,18 @@ struct Resolver::Impl {
     return answer;
   }
 
+  // What was learned for any device serves a class of which nothing was.
+  Result<LearnedRow> learned_of(std::string_view kind, std::string_view op, const Target& target) const {
+    Result<LearnedRow> row = store->learned(kind, op, target.name());
+    const std::string any = target.family->any_device(target);
+    if (row || row.status().code() != StatusCode::kNotFound || any.empty()) return row;
+    return store->learned(kind, op, any);
+  }
+
   // Null when nothing was learned. The newest document is asked for each time: one may be stored long after
   // the last record.
   Result<std::shared_ptr<const Knowledge>> knowledge_of(std::string_view op, const Target& target) const {
-    const Result<LearnedRow> row = store->learned(kPredictorKind, op, target.name());
+    const Result<LearnedRow> row = learned_of(kPredictorKind, op, target);
     if (!row && row.status().code() != StatusCode::kNotFound) return row.status();
     const std::lock_guard lock(mutex);
     Learned& known = learned[{std::string(op), target.name()}];
@@ -268,12 +287,20 @@ struct Resolver::Impl {
     return nullptr;
   }
 
+  // ", measured on h100": the class of a record whose name leaves it open, where one was asked for.
+  static std::string measured_on(const TunedConfig& tuned, const Target& asked) {
+    const std::string there = asked.family->device_class(tuned.environment.hardware);
+    if (asked.device.empty() || there.empty() || tuned.target.ends_with("-device=" + there)) return {};
+    return ", measured on " + there;
+  }
+
   Result<std::optional<Offer>> same_family(const Question& q,
                                            const std::vector<ServingTemplate>& serving) const {
     ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks());
     for (const Relative& relative : relatives_of(q.workload, q.target, tasks)) {
-      Result<TunedConfig> best = store->best(relative.workload_key, relative.target,
-                                             templates_of(q.algorithms), options.count_outcomes);
+      Result<TunedConfig> best =
+          best_on_device(*store, {.workload_key = relative.workload_key, .target = relative.target},
+                         templates_of(q.algorithms), options.count_outcomes);
       if (!best && best.status().code() == StatusCode::kNotFound) continue;
       if (!best) return best.status();
       const ServingTemplate* s = find(serving, best->template_name, best->template_version);
@@ -285,8 +312,8 @@ struct Resolver::Impl {
                   relative.prediction.score};
       offer.answer.rests_on = {basis_of(*best)};
       mark_stale(offer.answer, *best, q.target);
-      offer.how = str("the config of ", relative.workload_key, " on \"", relative.target, "\" is used (",
-                      relative.difference, ", trial ", best->trial_name, ")");
+      offer.how = str("the config of ", relative.workload_key, " on \"", best->target, "\" is used (",
+                      relative.difference, measured_on(*best, q.target), ", trial ", best->trial_name, ")");
       offer.answer.tuned = *std::move(best);
       return std::optional(std::move(offer));
     }
@@ -295,7 +322,7 @@ struct Resolver::Impl {
 
   Result<std::optional<Offer>> portable(const Question& q, const std::vector<ServingTemplate>& serving,
                                         const VariantPredictor* predictor) const {
-    const Result<LearnedRow> row = store->learned("cover", q.workload.op_name(), q.asked.target);
+    const Result<LearnedRow> row = learned_of("cover", q.workload.op_name(), q.target);
     if (!row && row.status().code() == StatusCode::kNotFound) return std::optional<Offer>();
     if (!row) return row.status();
     const Result<Cover> cover = cover_from_json(row->document);
@@ -349,7 +376,7 @@ struct Resolver::Impl {
           Offer offer{answer_of(q, AnswerKind::kNearest, serving[best.serving], best.config, best.prediction),
                       best.prediction.score};
           const std::string trial = name_of_trial(best.top->trial_id);
-          offer.answer.rests_on = {{best.top->trial_id, best.from->workload_key, q.asked.target,
+          offer.answer.rests_on = {{best.top->trial_id, best.from->workload_key, knowledge->target,
                                     best.top->time_ns, best.top->finished_at_us, trial}};
           offer.how = str("the config of ", best.from->workload_key, " is used (trial ", trial, ")");
           offers.push_back(std::move(offer));
@@ -375,6 +402,10 @@ struct Resolver::Impl {
                       ? str("nothing tuned for ", q.asked.workload_key, " on \"", q.asked.target, "\": ")
                       : q.why;
     answer.note += chosen.how;
+    // Of any device's records some may be of another one's.
+    const bool is_learned = answer.kind == AnswerKind::kNearest || answer.kind == AnswerKind::kPortable;
+    if (is_learned && knowledge != nullptr && knowledge->target != q.asked.target)
+      answer.note += str(", learned for \"", knowledge->target, "\"");
     answer.note += answer.known ? ", " + predicted_text(answer) : ", how far from the optimum is not known";
     if (answer.known && of_default && answer.kind != AnswerKind::kDefault)
       answer.note += str("; the default config: ", percent(of_default->fraction));

@@ -39,6 +39,7 @@ std::vector<std::string> names_of_same_vectors(std::string_view workload_key, co
 std::vector<Relative> relatives_of(const Workload& workload, const Target& target,
                                    const std::vector<JobRow::Task>& tasks) {
   const std::string key = workload.key(), name = target.name(), plain = key_without_epilogue(workload);
+  const std::string any = target.family->any_device(target);
   const std::string prefix = str("v1 ", workload.op_name(), " ");
   std::map<std::string, std::optional<Target>, std::less<>> targets;  // near ones, each parsed once
   std::vector<Relative> found;
@@ -57,6 +58,9 @@ std::vector<Relative> relatives_of(const Workload& workload, const Target& targe
     const Prediction& prediction = task.target == name                                  ? kOtherEpilogue
                                    : target.family->same_processor(*at->second, target) ? kOtherThreads
                                                                                         : kOtherProcessor;
+    // Some of any device's records are of the device asked for; of this very task they answered already.
+    if (task.target == any && !same_key)
+      found.push_back({task.workload_key, name, difference_of(target, target, same_key), kOtherEpilogue});
     found.push_back(
         {task.workload_key, task.target, difference_of(target, *at->second, same_key), prediction});
   }

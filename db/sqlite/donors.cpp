@@ -7,16 +7,32 @@
 
 namespace tuner::db {
 
+namespace {
+
+Result<std::vector<JobRow::Task>> tasks_from_rows(const std::vector<SqlRow>& rows, Constants constants) {
+  std::vector<JobRow::Task> tasks;
+  for (const SqlRow& row : rows) {
+    ASSIGN_OR_RETURN(StoredTask stored, task_from_row(row));
+    if (stored.task.constants == constants) tasks.push_back(std::move(stored.task));
+  }
+  return tasks;
+}
+
+}  // namespace
+
 Result<std::vector<JobRow::Task>> SqliteStore::tasks(Constants constants) const {
   return read([&](Connection& c) -> Result<std::vector<JobRow::Task>> {
     static const std::string kAll = str("SELECT ", kTaskColumns, " FROM task ORDER BY task_id");
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kAll, {}));
-    std::vector<JobRow::Task> tasks;
-    for (const SqlRow& row : rows) {
-      ASSIGN_OR_RETURN(StoredTask stored, task_from_row(row));
-      if (stored.task.constants == constants) tasks.push_back(std::move(stored.task));
-    }
-    return tasks;
+    return tasks_from_rows(rows, constants);
+  });
+}
+
+Result<std::vector<JobRow::Task>> SqliteStore::tasks_of(std::string_view workload_key,
+                                                        Constants constants) const {
+  return read([&](Connection& c) -> Result<std::vector<JobRow::Task>> {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kTasksOfWorkload, {std::string(workload_key)}));
+    return tasks_from_rows(rows, constants);
   });
 }
 

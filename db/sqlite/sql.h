@@ -5,6 +5,7 @@ namespace tuner::db {
 
 // Column lists are those of rows.h, or * where that is the column order of schema.sql.
 inline constexpr char kTaskByKey[] = "SELECT * FROM task WHERE workload_key = ? AND target = ?";
+inline constexpr char kTasksOfWorkload[] = "SELECT * FROM task WHERE workload_key = ?";
 inline constexpr char kTaskById[] = "SELECT * FROM task WHERE task_id = ?";
 
 inline constexpr char kJobById[] = "SELECT * FROM job WHERE id = ?";
@@ -51,6 +52,13 @@ inline constexpr char kBestRecordOfTemplates[] =
     "SELECT record.* FROM record JOIN trial ON trial.seq = record.trial_seq "
     "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
     "AND instr(?, ',' || trial.template_name || ',') > 0 ORDER BY record.time_ns, record.record_id LIMIT 1";
+// The third and fourth parameters list template names likewise; "" for any.
+inline constexpr char kBestRecordOfHardware[] =
+    "SELECT record.* FROM record JOIN trial ON trial.seq = record.trial_seq "
+    "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
+    "AND record.hardware = ? AND (? = '' OR instr(?, ',' || trial.template_name || ',') > 0) "
+    "ORDER BY record.time_ns, record.record_id LIMIT 1";
+inline constexpr char kHardwareOfTask[] = "SELECT hardware FROM record WHERE task_id = ? AND terminal = 1";
 // The index record_rank alone answers this.
 inline constexpr char kRankOfTask[] =
     "SELECT outcome, cut, time_ns, record_id FROM record WHERE task_id = ? AND terminal = 1 AND record_id <= "
@@ -61,13 +69,16 @@ inline constexpr char kTrialSeqsOfTask[] = "SELECT trial_seq FROM record WHERE t
 inline constexpr char kTrialSeqsOfTaskAfter[] =
     "SELECT trial_seq FROM record WHERE task_id = ? AND terminal = 1 AND record_id > ? "
     "ORDER BY record_id LIMIT ?";
-inline constexpr char kFastestOfConfig[] =
+inline constexpr char kTrialsOfConfig[] =
     "SELECT trial.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq "
     "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
     "AND trial.template_name = ? AND trial.template_version = ? AND trial.config = ? "
-    "ORDER BY record.time_ns, record.record_id LIMIT 1";
+    "ORDER BY record.time_ns, record.record_id LIMIT ?";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
+inline constexpr char kOutcomesOfHardware[] =
+    "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 AND hardware = ? GROUP BY "
+    "outcome";
 inline constexpr char kPrunedOutcomesOfTask[] =
     "SELECT outcome, sum(closed) FROM pruned WHERE task_id = ? GROUP BY outcome";
 

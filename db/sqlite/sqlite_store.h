@@ -68,11 +68,14 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<int64_t> last_record_id() const override;
 
   Result<std::vector<JobRow::Task>> tasks(Constants constants) const override;
+  Result<std::vector<JobRow::Task>> tasks_of(std::string_view workload_key,
+                                             Constants constants) const override;
   Status with_task(const JobRow::Task& task, const std::function<Status(const TaskView&)>& f) const override;
   Result<std::vector<TrialWithRecord>> sample_records(const JobRow::Task& task, int64_t until,
                                                       int most) const override;
-  Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
-                                            int template_version, std::string_view config) const override;
+  Result<std::vector<TrialWithRecord>> trials_of_config(const JobRow::Task& task,
+                                                        std::string_view template_name, int template_version,
+                                                        std::string_view config, int most) const override;
 
   Status add_race(RaceRow& race) override;
   Result<std::vector<RaceRow>> races(std::string_view job_id) const override;

@@ -1,6 +1,7 @@
 // What is known of one task at one moment: the queries behind best().
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "db/sqlite/sql.h"
 #include "db/sqlite/sqlite_store.h"
@@ -69,6 +70,20 @@ class SqliteTaskView final : public TaskView {
                           : connection_.one(kBestRecordOfTemplates, {task_id_, list_of(templates)}));
   }
 
+  Result<std::vector<std::string>> hardware() const override {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, connection_.all(kHardwareOfTask, {task_id_}));
+    std::set<std::string> found;
+    for (const SqlRow& row : rows)
+      if (const auto* text = std::get_if<std::string>(&row[0])) found.insert(*text);
+    return std::vector<std::string>(found.begin(), found.end());
+  }
+
+  Result<std::optional<Measured>> fastest_on(const std::string& hardware,
+                                             const std::vector<std::string>& templates) const override {
+    const std::string names = list_of(templates);
+    return with_trial(connection_.one(kBestRecordOfHardware, {task_id_, hardware, names, names}));
+  }
+
   Result<std::optional<Measured>> fastest_of_environment(
       const Environment& e, const std::vector<std::string>& templates) const override {
     const std::string names = list_of(templates);
@@ -87,12 +102,24 @@ class SqliteTaskView final : public TaskView {
   }
 
   Result<std::vector<std::pair<Outcome, int64_t>>> outcomes() const override {
+    ASSIGN_OR_RETURN(std::vector<SqlRow> rows, connection_.all(kOutcomesOfTask, {task_id_}));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> pruned, connection_.all(kPrunedOutcomesOfTask, {task_id_}));
+    rows.insert(rows.end(), pruned.begin(), pruned.end());
+    return counted(rows);
+  }
+
+  Result<std::vector<std::pair<Outcome, int64_t>>> outcomes_on(const std::string& hardware) const override {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                     connection_.all(kOutcomesOfHardware, {task_id_, hardware}));
+    return counted(rows);
+  }
+
+ private:
+  // Of rows with an outcome's name and a number.
+  Result<std::vector<std::pair<Outcome, int64_t>>> counted(const std::vector<SqlRow>& rows) const {
     std::map<std::string, int64_t> counts;  // by name
-    for (const char* sql : {kOutcomesOfTask, kPrunedOutcomesOfTask}) {
-      ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, connection_.all(sql, {task_id_}));
-      for (const SqlRow& row : rows)
-        if (const auto* name = std::get_if<std::string>(&row[0])) counts[*name] += std::get<int64_t>(row[1]);
-    }
+    for (const SqlRow& row : rows)
+      if (const auto* name = std::get_if<std::string>(&row[0])) counts[*name] += std::get<int64_t>(row[1]);
     std::vector<std::pair<Outcome, int64_t>> out;
     for (const auto& [name, count] : counts) {
       const std::optional<Outcome> outcome = outcome_from_name(name);
@@ -103,7 +130,6 @@ class SqliteTaskView final : public TaskView {
     return out;
   }
 
- private:
   // The row of a record, with its trial.
   Result<std::optional<Measured>> with_trial(const Result<SqlRow>& row) const {
     if (!row) return row.status();
@@ -130,21 +156,24 @@ Status SqliteStore::with_task(const JobRow::Task& task,
   });
 }
 
-Result<TrialWithRecord> SqliteStore::fastest_of_config(const JobRow::Task& task,
-                                                       std::string_view template_name, int template_version,
-                                                       std::string_view config) const {
-  return read([&](Connection& c) -> Result<TrialWithRecord> {
-    const Status none =
-        not_found("no right trial of ", template_name, " ", config, " of ", task.workload_key, " in ", path_);
+Result<std::vector<TrialWithRecord>> SqliteStore::trials_of_config(const JobRow::Task& task,
+                                                                   std::string_view template_name,
+                                                                   int template_version,
+                                                                   std::string_view config, int most) const {
+  return read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
+    std::vector<TrialWithRecord> found;
     ASSIGN_OR_RETURN(const SqlRow task_row, c.one(kTaskByKey, {task.workload_key, target_in_row(task)}));
-    if (task_row.empty()) return none;
+    if (task_row.empty()) return found;
     ASSIGN_OR_RETURN(const StoredTask stored, task_from_row(task_row));
-    ASSIGN_OR_RETURN(const SqlRow row,
-                     c.one(kFastestOfConfig, {stored.task_id, std::string(template_name),
-                                              int64_t{template_version}, std::string(config)}));
-    if (row.empty()) return none;
-    ASSIGN_OR_RETURN(StoredTrial trial, trial_from_row(row));
-    return with_record(c, std::move(trial));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                     c.all(kTrialsOfConfig, {stored.task_id, std::string(template_name),
+                                             int64_t{template_version}, std::string(config), int64_t{most}}));
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredTrial trial, trial_from_row(row));
+      ASSIGN_OR_RETURN(TrialWithRecord whole, with_record(c, std::move(trial)));
+      found.push_back(std::move(whole));
+    }
+    return found;
   });
 }
 

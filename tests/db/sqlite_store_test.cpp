@@ -131,6 +131,7 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
   auto connection = db::Connection::open(path_, db::Connection::Access::kReadOnly);
   ASSERT_TRUE(connection.is_ok());
   const std::pair<const char*, size_t> queries[] = {{db::kTaskByKey, 2},
+                                                    {db::kTasksOfWorkload, 1},
                                                     {db::kTaskById, 1},
                                                     {db::kJobById, 1},
                                                     {db::kJobBySeq, 1},
@@ -145,6 +146,9 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kRecordsOfTrial, 1},
                                                     {db::kBestRecord, 1},
                                                     {db::kBestRecordOfTemplates, 2},
+                                                    {db::kBestRecordOfHardware, 4},
+                                                    {db::kHardwareOfTask, 1},
+                                                    {db::kOutcomesOfHardware, 2},
                                                     {db::kOutcomesOfTask, 1},
                                                     {db::kPrunedOutcomesOfTask, 1},
                                                     {db::kPruneCandidates, 1},
@@ -161,7 +165,7 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kForeignRankOfTask, 2},
                                                     {db::kForeignById, 1},
                                                     {db::kOriginById, 1},
-                                                    {db::kFastestOfConfig, 4},
+                                                    {db::kTrialsOfConfig, 5},
                                                     {db::kSameConfigInJob, 4},
                                                     {db::kBestRecordOfEnvironment, 6},
                                                     {db::kTrialSeqsOfTask, 1},

@@ -284,6 +284,69 @@ TEST_F(OwnCuda, WithoutAReferenceTheDefaultConfigOnTheHostIsRight) {
   EXPECT_THAT(*found.at("build_error").begin(), HasSubstr("twice, run on the host: "));
 }
 
+// What was tuned before targets named devices stands under the architecture, with the device in each record.
+TEST_F(OwnCuda, EachClassOfDevicesHasAnswersOfItsOwn) {
+  const auto on = [&](const std::string& device, const std::string& command) {
+    return on_gpu(str("export TUNER_FAKE_CUDA_NAME='", device, "'\n", command));
+  };
+  const auto asked = [&](const std::string& device, const std::string& target) {
+    const CommandResult ran = on(device, str("tuner query job.json --json --target '", target, "'"));
+    EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+    return json::accept(ran.out) ? json::parse(ran.out) : json::object();
+  };
+  ASSERT_EQ(on("NVIDIA H200", "tuner submit job.json").exit_code, 0);
+  const json open = asked("NVIDIA H200", "cuda -arch=sm_90a"),
+             h200 = asked("NVIDIA H200", "cuda -arch=sm_90a -device=h200"),
+             native = asked("NVIDIA H200", "cuda -arch=native -device=native"),
+             any = asked("NVIDIA H200", "cuda -arch=native"),
+             h100 = asked("NVIDIA H200", "cuda -arch=sm_90a -device=H100");
+  EXPECT_EQ(open["answer"], "exact");
+  EXPECT_EQ(h200["answer"], "exact");
+  EXPECT_EQ(h200["config"], open["config"]);
+  EXPECT_THAT(h200["note"].get<std::string>(), HasSubstr("on a device of the class h200"));
+  EXPECT_EQ(native["target"], "cuda -arch=sm_90a -device=h200");
+  EXPECT_EQ(native["answer"], "exact");
+  EXPECT_EQ(any["target"], "cuda -arch=sm_90a") << "as before";
+  EXPECT_EQ(h100["target"], "cuda -arch=sm_90a -device=h100");
+  EXPECT_EQ(h100["answer"], "same-family");
+  EXPECT_THAT(h100["note"].get<std::string>(), HasSubstr("measured on h200"));
+
+  // What is locked for any device is locked for each, until a class has a choice of its own.
+  output_of("tuner lock job.json -o answers.lock");
+  const std::string locked = shell_.tree(".").at("answers.lock");
+  EXPECT_EQ(on("NVIDIA H200", "tuner lock job.json -o answers.lock --target 'cuda -arch=sm_90a -device=h100'")
+                .exit_code,
+            0);
+  EXPECT_EQ(shell_.tree(".").at("answers.lock"), locked);
+  EXPECT_EQ(on("NVIDIA H200", "tuner lock job.json -o answers.lock --target 'cuda -arch=sm_90a -device=h200'")
+                .exit_code,
+            0);
+  EXPECT_THAT(shell_.tree(".").at("answers.lock"), HasSubstr("cuda -arch=sm_90a -device=h200 |"));
+  // A pack takes the database's fastest of the class, under whichever name.
+  EXPECT_THAT(
+      on("NVIDIA H200",
+         "tuner pack job.json -o a.pack --candidates 2 --known 3 --db \"$XDG_DATA_HOME/tuner/tuner.db\" "
+         "--target 'cuda -arch=sm_90a -device=h200'")
+          .err,
+      HasSubstr("2 known"));
+
+  // Measured under its class; and not on a device of another one.
+  ASSERT_EQ(
+      on("NVIDIA H100 PCIe", "tuner submit job.json --target 'cuda -arch=native -device=native'").exit_code,
+      0);
+  EXPECT_EQ(asked("NVIDIA H200", "cuda -arch=sm_90a -device=h100-pcie")["answer"], "exact");
+  EXPECT_EQ(asked("NVIDIA H200", "cuda -arch=sm_90a -device=h100")["answer"], "same-family");
+  EXPECT_EQ(asked("NVIDIA H200", "cuda -arch=sm_90a -device=h200")["config"], h200["config"]);
+  EXPECT_THAT(output_of("tuner records export"), HasSubstr("cuda -arch=sm_90a -device=h100-pcie"));
+  for (const char* command : {"submit job.json", "kernel judge twice.cu --job job.json"}) {
+    const CommandResult other =
+        on("NVIDIA H200", str("tuner ", command, " --target 'cuda -arch=sm_90a -device=h100'"));
+    EXPECT_EQ(other.exit_code, 2) << command << other.out << other.err;
+    EXPECT_EQ(std::ranges::count(other.err, '\n'), 1) << other.err;
+    EXPECT_THAT(other.err, HasSubstr("h200")) << "what there is";
+  }
+}
+
 TEST_F(OwnCuda, AHostWithoutAGpuSaysSoInOneLine) {
   for (const char* target : {"cuda -arch=sm_90a", "cuda -arch=native"}) {
     write("", json{{"target", target}}.dump());

@@ -66,7 +66,14 @@ Result<LockChanges> update_lock(AnswerLock& lock, const std::vector<LockOffer>& 
     tasks.push_back(task);
     const LockEntry* const before = updated.find(task);
     const LockedChoice choice = locked_choice(offer.answer);
-    const bool taken = before == nullptr || is_taken(lock, offer);
+    const bool taken = is_taken(lock, offer);
+    if (before == nullptr && !taken) {  // an entry for any device of the target serves it
+      tasks.push_back(task);
+      tasks.back().target = offer.task.target.family->any_device(offer.task.target);
+      ++out.kept;
+      ++out.kept_unchosen;
+      continue;
+    }
     if (before != nullptr && (!taken || before->choice == choice)) {
       ++out.kept;
       out.kept_unchosen += taken ? 0 : 1;

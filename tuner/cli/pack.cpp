@@ -59,7 +59,8 @@ Result<Pack> make_pack(const PackCommandOptions& options) {
   pack.plan.caches = caches_from_name(options.caches).value_or(Caches::kWarm);
   for (const CliTask& task : tasks) {
     const bool repeated = std::any_of(pack.tasks.begin(), pack.tasks.end(), [&](const PackTask& t) {
-      return t.workload_key == task.key && t.target.starts_with(task.target_name);
+      return t.workload_key == task.key &&
+             (t.target == task.target_name || t.target == task.target_name + " -emulated");
     });
     if (repeated) continue;  // the same layer twice is measured once
     RETURN_IF_ERROR(fits_here(task.workload, task.memory_limit_bytes, /*this_machine=*/true)

@@ -11,6 +11,7 @@
 #include "compiler_core/graph/graph.h"
 #include "compiler_core/host_spelling.h"
 #include "compiler_core/ir/foreign_code.h"
+#include "db/device_records.h"
 #include "templates/workload/task_memory.h"
 
 namespace tuner {
@@ -92,7 +93,8 @@ Result<ChosenKernel> choose_config(const CliTask& task, std::string_view templat
 
 Result<ChosenKernel> choose_kernel(const CliTask& task, const Store* store) {
   if (store == nullptr) return default_kernel(task, "no database yet: this is the default config");
-  Result<TunedConfig> best = store->best(task.key, task.target_name, templates_of(task.algorithms));
+  Result<TunedConfig> best = best_on_device(*store, {.workload_key = task.key, .target = task.target_name},
+                                            templates_of(task.algorithms));
   if (!best && best.status().code() != StatusCode::kNotFound) return best.status();
   if (!best)
     return default_kernel(task, "nothing tuned for this task on this target: this is the default config");

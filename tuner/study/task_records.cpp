@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "compiler_core/base/statistics.h"
+#include "compiler_core/target.h"
+#include "db/device_records.h"
 #include "templates/schedule_template.h"
 
 namespace tuner {
@@ -95,9 +97,16 @@ Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id
   });
 }
 
-Result<TaskRecords> records_of_task(const Store& store, const JobRow::Task& task,
-                                    const std::string& hardware) {
-  return collect(task, hardware, [&](const Visit& visit) { return store.for_each_record_of(task, visit); });
+Result<TaskRecords> records_of_task(const Store& store, const JobRow::Task& task, const std::string& hardware,
+                                    const std::string& device_class) {
+  const Result<Target> target = parse_target(task.target);
+  const auto counts = [&](const TrialWithRecord& t) {
+    return device_class.empty() ||
+           (target && is_of_class(*target->family, device_class, t.record->environment.hardware));
+  };
+  return collect(task, hardware, [&](const Visit& visit) {
+    return store.for_each_record_of(task, [&](const TrialWithRecord& t) { return !counts(t) || visit(t); });
+  });
 }
 
 RowIndex index_rows(const TaskRecords& records, const SearchSpace& space) {

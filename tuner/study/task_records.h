@@ -34,11 +34,12 @@ struct TaskRecords {
 
 // Returns the rows of one task of a job, or of every job that had the task. `task_index` -1 selects the job's
 // only task (InvalidArgument if it has several). Times of different machines cannot be compared: if
-// `hardware` is empty and there are records of several machines, InvalidArgument names them.
+// `hardware` is empty and there are records of several machines, InvalidArgument names them. `device_class`:
+// of the task's records those on devices of the class (TargetFamily::device_class); empty: all.
 Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id, int task_index,
                                    const std::string& hardware = {});
 Result<TaskRecords> records_of_task(const Store& store, const JobRow::Task& task,
-                                    const std::string& hardware = {});
+                                    const std::string& hardware = {}, const std::string& device_class = {});
 
 // The row of each candidate of `space`; -1: not recorded. Rows whose template or config is not in the space
 // are counted in `unknown`.

@@ -74,8 +74,52 @@ TEST(WarmStart, DistanceIsOfShapeTypeAndProcessor) {
   EXPECT_EQ(distance(matmul(64, 64, 64), matmul(128, 64, 16)), 3);
   EXPECT_EQ(distance(matmul(64, 64, 64), matmul(64, 64, 64), "llvm -mcpu=znver4 -threads=2"), 1);
   EXPECT_EQ(distance(matmul(64, 64, 64), matmul(64, 64, 64, "int8")), 0.5);
+  const auto on_gpus = [](const char* a, const char* b) {
+    return task_distance({matmul(64, 64, 64), a, ""}, {matmul(64, 64, 64), b, ""});
+  };
+  EXPECT_EQ(on_gpus("cuda -arch=sm_90a -device=h200", "cuda -arch=sm_90a"), 0.5);
+  EXPECT_EQ(on_gpus("cuda -arch=sm_90a -device=h200", "cuda -arch=sm_90a -device=h100"), 0.5);
+  EXPECT_EQ(on_gpus("cuda -arch=sm_90a -device=h200", "cuda -arch=sm_80 -device=a100"), 1);
   EXPECT_TRUE(std::isinf(distance(matmul(64, 64, 64), matmul(64, 64, 64), "cuda sm_80")));
   EXPECT_TRUE(std::isinf(distance(matmul(64, 64, 64), "v1 softmax rows=8 columns=8 dtype=float32")));
+}
+
+// Records of before there were classes of devices stand under the architecture; those of the class are of the
+// task itself.
+TEST(WarmStart, OldRowsOfTheDeviceAreOfTheTaskItself) {
+  TemporaryFolder folder;
+  const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  const TaskSpace space = analytic_space(6).value();
+  const std::string key = matmul(64, 64, 64);
+  JobRow job = job_of("old", key, 8);
+  job.tasks[0].target = "cuda -arch=sm_90a";
+  ASSERT_TRUE(store->add_job(job).is_ok());
+  std::vector<TrialRow> trials;
+  for (const ConfigIndex i : {0, 1, 2, 3})
+    trials.push_back({.job_id = "old",
+                      .template_name = space.search.parts[0].template_name,
+                      .template_version = 1,
+                      .config = space.search.parts[0].space->at(i).to_text()});
+  ASSERT_TRUE(store->add_trials(trials).is_ok());
+  std::vector<MeasureRecord> records;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    records.push_back(analytic_record(trials[i].id, 1, trials[i].config));
+    records.back().environment.hardware = i % 2 == 0 ? "NVIDIA H200 sm_90 | 132 multiprocessors"
+                                                     : "NVIDIA H100 PCIe sm_90 | 114 multiprocessors";
+  }
+  ASSERT_TRUE(store->add_records(records).is_ok());
+  const auto priors = [&](const std::string& target) {
+    return warm_start(*store, {key, target, ""}, space.search, store->last_record_id().value()).value();
+  };
+  const std::vector<PriorTask> h200 = priors("cuda -arch=sm_90a -device=h200");
+  ASSERT_THAT(h200, SizeIs(2));
+  for (const PriorTask& prior : h200) {
+    const bool is_h200 = prior.source.find("NVIDIA H200") != std::string::npos;
+    EXPECT_EQ(prior.same_task, is_h200) << prior.source;
+    EXPECT_EQ(prior.weight == 1, is_h200) << prior.source;
+  }
+  for (const PriorTask& prior : priors("cuda -arch=sm_90a -device=h100")) EXPECT_FALSE(prior.same_task);
+  for (const PriorTask& prior : priors("cuda -arch=sm_90a")) EXPECT_TRUE(prior.same_task);
 }
 
 TEST(WarmStart, TakesTheNearestTasksAndOnlyWhatWasThereThen) {

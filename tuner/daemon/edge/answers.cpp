@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "db/device_records.h"
 #include "db/resolve/default_time.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
@@ -13,12 +14,20 @@
 namespace tuner {
 
 Result<TunedConfig> Answers::best_of(const JobRow::Task& task, bool counted) const {
-  ASSIGN_OR_RETURN(TunedConfig best, store_.best(task.workload_key, task.target,
-                                                 templates_of(task.algorithms), counted, task.constants));
+  return with_default(task, store_.best(task.workload_key, task.target, templates_of(task.algorithms),
+                                        counted, task.constants));
+}
+
+Result<TunedConfig> Answers::best_on_device(const JobRow::Task& task) const {
+  return with_default(task, tuner::best_on_device(store_, task, templates_of(task.algorithms)));
+}
+
+Result<TunedConfig> Answers::with_default(const JobRow::Task& task, Result<TunedConfig> best) const {
+  if (!best) return best;
   const Result<Workload> workload = workload_from_key(task.workload_key);
   const Result<Target> target = parse_target(task.target);
   if (workload && target)
-    RETURN_IF_ERROR(add_default_time(store_, *workload, *target, task.algorithms, best));
+    RETURN_IF_ERROR(add_default_time(store_, *workload, *target, task.algorithms, *best));
   return best;
 }
 
@@ -46,7 +55,7 @@ Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) co
   ASSIGN_OR_RETURN(const Target target, parse_target(task.target));
   ASSIGN_OR_RETURN(Answer answer, resolver_.resolve(workload, target, task.algorithms, task.constants));
   if (answer.kind == AnswerKind::kExact && !request.without_outcomes()) {
-    ASSIGN_OR_RETURN(answer.tuned, best_of(task));
+    ASSIGN_OR_RETURN(answer.tuned, best_on_device(task));
   }
   for (Basis& b : answer.rests_on)
     if (const Result<TrialWithRecord> trial = store_.trial(b.trial_id)) b.trial_name = trial->trial.name();
@@ -57,7 +66,7 @@ Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) co
     return Status::ok();
   }
   // What was tuned is told, also where this program cannot build it.
-  const Result<TunedConfig> best = best_of(task);
+  const Result<TunedConfig> best = best_on_device(task);
   if (!best) return best.status().code() == StatusCode::kNotFound ? Status::ok() : best.status();
   reply->set_found(true);
   to_proto(*best, workload.flops(), reply->mutable_tuned());

@@ -45,6 +45,9 @@ class Answers {
   }
 
  private:
+  // As db/device_records.h has it, with the default's time.
+  Result<TunedConfig> best_on_device(const JobRow::Task& task) const;
+  Result<TunedConfig> with_default(const JobRow::Task& task, Result<TunedConfig> best) const;
   Status add_best_gflops(const std::string& job_id, v1::JobSummary* summary) const;
   Store& store_;
   const Resolver resolver_;

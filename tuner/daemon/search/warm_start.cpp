@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "db/device_records.h"
 #include "db/exchange/exchange_store.h"
 #include "tuner/daemon/search/foreign_rows.h"
 #include "tuner/search/known_best.h"
@@ -15,10 +16,11 @@ namespace tuner {
 namespace {
 
 constexpr size_t kMostTasks = 6;
-constexpr int kMostRows = 150;      // of a task
-constexpr double kOtherTarget = 1;  // distance between two processors, in doubled extents
-constexpr double kOtherWord = 0.5;  // one of type, layout, activation... differs
-constexpr double kFarthest = 24;    // beyond this a task is no help
+constexpr int kMostRows = 150;        // of a task
+constexpr double kOtherTarget = 1;    // distance between two processors, in doubled extents
+constexpr double kOtherDevice = 0.5;  // two classes of devices of one architecture, or one and any
+constexpr double kOtherWord = 0.5;    // one of type, layout, activation... differs
+constexpr double kFarthest = 24;      // beyond this a task is no help
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
@@ -28,6 +30,13 @@ std::vector<std::string_view> words_of(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return words;
+}
+
+// The target with its class of devices left open, where it names one.
+std::string any_device(const std::string& name) {
+  const Result<Target> target = parse_target(name);
+  const std::string any = target ? target->family->any_device(*target) : std::string();
+  return any.empty() ? name : any;
 }
 
 // "ic=512" into ic and 512; false when it is not of that form.
@@ -53,7 +62,9 @@ double task_distance(const JobRow::Task& a, const JobRow::Task& b) {
   // The version of the key and the operator; the kind of target.
   if (wa.size() < 2 || wa.size() != wb.size() || wa[0] != wb[0] || wa[1] != wb[1]) return kNothingInCommon;
   if (ta.empty() || tb.empty() || ta[0] != tb[0]) return kNothingInCommon;
-  double distance = a.target == b.target ? 0 : kOtherTarget;
+  double distance = a.target == b.target                           ? 0
+                    : any_device(a.target) == any_device(b.target) ? kOtherDevice
+                                                                   : kOtherTarget;
   for (size_t i = 2; i < wa.size(); ++i) {
     if (wa[i] == wb[i]) continue;
     std::string_view name_a, name_b;
@@ -77,12 +88,22 @@ struct Donor {
   auto operator<=>(const Donor&) const = default;
 };
 
-// One prior task for each machine that measured it.
+// True for records of `donor` on that hardware that are records of `task` itself, under the name that leaves
+// the device open (db/device_records.h).
+bool is_of_this_device(const JobRow::Task& task, const JobRow::Task& donor, const std::string& hardware) {
+  if (task.workload_key != donor.workload_key) return false;
+  const Result<Target> target = parse_target(task.target);
+  return target && counts_for(*target, donor.target) == CountsFor::kClass &&
+         is_of_class(*target->family, target->device, hardware);
+}
+
+// One prior task for each machine that measured the donor.
 Result<std::vector<PriorTask>> rows_of_ours(const Store& store, const JobRow::Task& task,
-                                            const SearchSpace& space, int64_t until) {
+                                            const JobRow::Task& donor, const SearchSpace& space,
+                                            int64_t until) {
   std::set<std::string> templates;
   for (const SearchSpace::Part& part : space.parts) templates.insert(part.template_name);
-  ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> records, store.sample_records(task, until, kMostRows));
+  ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> records, store.sample_records(donor, until, kMostRows));
   std::map<std::string, PriorTask> by_hardware;
   for (const TrialWithRecord& t : records) {
     if (!templates.contains(t.trial.template_name) || t.record->cut) continue;
@@ -94,7 +115,8 @@ Result<std::vector<PriorTask>> rows_of_ours(const Store& store, const JobRow::Ta
   }
   std::vector<PriorTask> priors;
   for (auto& [hardware, prior] : by_hardware) {
-    prior.source = str(task.workload_key, " on ", task.target, ", ", hardware);
+    prior.source = str(donor.workload_key, " on ", donor.target, ", ", hardware);
+    prior.same_task = is_of_this_device(task, donor, hardware);
     priors.push_back(std::move(prior));
   }
   return priors;
@@ -141,13 +163,13 @@ Result<std::vector<PriorTask>> warm_start(const Store& store, const JobRow::Task
     ASSIGN_OR_RETURN(std::vector<PriorTask> found,
                      donor.foreign
                          ? rows_of_others(store.exchange(), foreign[donor.index], space, donor_record_id)
-                         : rows_of_ours(store, known[donor.index], space, donor_record_id));
+                         : rows_of_ours(store, task, known[donor.index], space, donor_record_id));
     used += found.empty() ? 0 : 1;
     for (PriorTask& prior : found) {
-      prior.weight = 1 / (1 + 0.1 * donor.distance);
       // What other tuners measured is no answer of ours, however near: it is not what known-best measures
       // again.
-      prior.same_task = donor.distance == 0 && !donor.foreign;
+      prior.same_task = prior.same_task || (donor.distance == 0 && !donor.foreign);
+      prior.weight = prior.same_task ? 1 : 1 / (1 + 0.1 * donor.distance);
       priors.push_back(std::move(prior));
     }
   }
