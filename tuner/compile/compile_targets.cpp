@@ -6,6 +6,25 @@
 #include "tuner/bundle/cpu_variants.h"
 
 namespace tuner {
+namespace {
+
+// A program knows the architecture of the GPU that it meets, and takes the first kernels that are for it.
+Status check_is_another(const Target& target, const CompileRequest& request) {
+  const auto for_any = [](const Target& t) {
+    const std::string any = t.family->any_device(t);
+    return any.empty() ? t.name() : any;
+  };
+  const auto refuse = [&](const Target& before) {
+    return invalid_argument("several --target: \"", target.name(), "\" and \"", before.name(),
+                            "\" are one architecture, by which a library chooses its kernels; leave one out");
+  };
+  if (for_any(request.target) == for_any(target)) return refuse(request.target);
+  for (const Target& before : request.more_targets)
+    if (for_any(before) == for_any(target)) return refuse(before);
+  return Status::ok();
+}
+
+}  // namespace
 
 Status choose_targets(std::vector<std::string> words, int threads, CompileRequest& request) {
   if (words.empty()) words = {"cpu"};
@@ -22,10 +41,12 @@ Status choose_targets(std::vector<std::string> words, int threads, CompileReques
       word = "cpu";
     }
     ASSIGN_OR_RETURN(Target target, resolve_target(threads == 1 ? word : str(word, " -threads=", threads)));
-    if (t == 0)
+    if (t == 0) {
       request.target = std::move(target);
-    else
-      request.more_targets.push_back(std::move(target));
+      continue;
+    }
+    RETURN_IF_ERROR(check_is_another(target, request));
+    request.more_targets.push_back(std::move(target));
   }
   return Status::ok();
 }

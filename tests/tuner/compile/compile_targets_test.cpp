@@ -32,6 +32,21 @@ TEST(CompileTargets, SeveralArchitecturesStandInTheirOrder) {
   EXPECT_EQ(request.more_targets[1].name(), "cuda -arch=sm_86");
 }
 
+// At run time the architecture alone is known, so the second would never be chosen.
+TEST(CompileTargets, OneArchitectureIsTakenOnce) {
+  const std::string h100 = "cuda -arch=sm_90a -device=h100", h200 = "cuda -arch=sm_90a -device=h200";
+  for (const auto& [first, second] :
+       {std::pair(h100, h200), {h100, std::string("cuda -arch=sm_90a")}, {h200, h200}}) {
+    CompileRequest request;
+    EXPECT_EQ(choose_targets({"cuda -arch=sm_80", first, second}, 1, request).message(),
+              "several --target: \"" + second + "\" and \"" + first +
+                  "\" are one architecture, by which a library chooses its kernels; leave one out");
+  }
+  CompileRequest request;
+  EXPECT_TRUE(
+      choose_targets({h100, "cuda -arch=sm_90", "cuda -arch=sm_80 -device=a100"}, 1, request).is_ok());
+}
+
 TEST(CompileTargets, AnAcceleratorStandsBesideThisCpu) {
   CompileRequest request;
   ASSERT_TRUE(choose_targets({"npu"}, 2, request).is_ok());
