@@ -24,12 +24,13 @@ struct LockCommand {
 
 Status write_lock(const LockCommand& options) {
   RETURN_IF_ERROR(check_output(options.output, options.request.files));
+  // The tasks first: they bring the sources that entries of users' kernels name.
+  ASSIGN_OR_RETURN(const std::vector<LockOffer> offers, lock_offers(options.request));
   AnswerLock lock(options.output);
   std::error_code error;
   if (options.output != "-" && std::filesystem::is_regular_file(options.output, error)) {
     ASSIGN_OR_RETURN(lock, AnswerLock::read(options.output));
   }
-  ASSIGN_OR_RETURN(const std::vector<LockOffer> offers, lock_offers(options.request));
   const std::string tune = tune_command(options.request.files);
   ASSIGN_OR_RETURN(
       const LockChanges changes,
@@ -51,12 +52,12 @@ Status write_lock(const LockCommand& options) {
 }
 
 int compare_lock(const LockCommand& options) {
-  const Result<AnswerLock> lock = AnswerLock::read(options.check);
-  if (!lock) return report(lock.status());
   LockRequest request = options.request;
   request.database_may_miss = true;
   const Result<std::vector<LockOffer>> offers = lock_offers(request);
   if (!offers) return report(offers.status());
+  const Result<AnswerLock> lock = AnswerLock::read(options.check);
+  if (!lock) return report(lock.status());
   const std::string fix =
       lock_command(options.request.files, options.check, options.request.target, options.request.constants);
   const std::vector<std::string> faults = lock_faults(*lock, *offers, fix);

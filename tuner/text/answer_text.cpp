@@ -117,6 +117,7 @@ ordered_json answer_json(const Answer& a, const Workload& workload) {
       exact ? tuned_json(*a.tuned, workload.flops(), workload.bytes()) : ordered_json::object();
   out["answer"] = answer_kind_name(a.kind);
   if (!a.locked_at.empty()) out["locked_at"] = a.locked_at;
+  if (exact) out["target"] = a.target;  // what was asked for; rests_on has the name of the record
   if (!exact) {
     out["workload"] = a.workload_key;
     out["target"] = a.target;
