@@ -36,19 +36,20 @@ Result<std::vector<TaskRecords>> records_of(const Store& store, std::string_view
   std::vector<TaskRecords> out;
   const std::string prefix = str("v1 ", op, " ");
   std::map<std::string, CountsFor> targets;  // each parsed once
+  std::map<std::string, size_t> places;      // in `out`, by workload
   for (const JobRow::Task& task : tasks) {
     if (!task.workload_key.starts_with(prefix)) continue;
     const auto [at, fresh] = targets.try_emplace(task.target, CountsFor::kNothing);
     if (fresh) at->second = counts_for(target, task.target);
     if (at->second == CountsFor::kNothing) continue;
     const TaskRecords::Place place{task.target, at->second == CountsFor::kClass};
-    if (const auto same = std::ranges::find(out, task.workload_key, &TaskRecords::workload_key);
-        same != out.end()) {
-      same->places.push_back(place);
+    if (const auto same = places.find(task.workload_key); same != places.end()) {
+      out[same->second].places.push_back(place);
       continue;
     }
     Result<Workload> workload = workload_from_key(task.workload_key);
     if (!workload || (use && !use(*workload))) continue;  // a key of a program that knows more
+    places.emplace(task.workload_key, out.size());
     out.push_back({task.workload_key, *std::move(workload), {place}, {}});
   }
   if (out.size() > kMostTasks) out.erase(out.begin(), out.end() - kMostTasks);

@@ -58,7 +58,7 @@ std::vector<Relative> relatives_of(const Workload& workload, const Target& targe
     const Prediction& prediction = task.target == name                                  ? kOtherEpilogue
                                    : target.family->same_processor(*at->second, target) ? kOtherThreads
                                                                                         : kOtherProcessor;
-    // Some of any device's records are of the device asked for; of this very task they answered already.
+    // Among records of any device are some of the device asked for. Those of this workload answered before.
     if (task.target == any && !same_key)
       found.push_back({task.workload_key, name, difference_of(target, target, same_key), kOtherEpilogue});
     found.push_back(

@@ -87,7 +87,7 @@ TEST(TargetFamily, ARegisteredFamilyReadsItsNames) {
   EXPECT_THAT(parse_target("toy -size=1 -quick=2").message(), HasSubstr("unknown option \"-quick=2\""));
   EXPECT_THAT(parse_target("toy -size=1 -size=2").message(), HasSubstr("-size is given twice"));
   EXPECT_THAT(parse_target("tory -size=1").message(),
-              HasSubstr("\"cuda -arch=sm_NN\", \"npu\" or \"toy -size=N\""));
+              HasSubstr("\"cuda -arch=sm_NN [-device=CLASS]\", \"npu\" or \"toy -size=N\""));
 }
 
 TEST(TargetFamily, NamesAndToolchainsTellFamiliesApart) {

@@ -99,6 +99,15 @@ TEST_F(DeviceRecords, ALaterMeasurementOfTheSameConfigSupersedesTheOldRow) {
   EXPECT_EQ(best(kAny), "a=1 of \"cuda -arch=sm_90a\"");
 }
 
+TEST_F(DeviceRecords, ALaterMeasurementUnderTheOpenNameSupersedesToo) {
+  measured(kH200, {{"a=1", 20, kOnH200Before}});
+  now_us_ += 1000;
+  measured(kAny, {{"a=2", 25, kOnH200}});
+  EXPECT_EQ(best(kH200), "a=1 of \"cuda -arch=sm_90a -device=h200\"") << "nobody has measured it again";
+  measured(kAny, {{"a=1", 26, kOnH200}});
+  EXPECT_EQ(best(kH200), "a=2 of \"cuda -arch=sm_90a\"");
+}
+
 TEST_F(DeviceRecords, AStoreKeepsToOneName) {
   measured(kAny, {{"a=1", 20, kOnH200}});
   EXPECT_EQ(store_->best("v1 work", kH200).status().code(), StatusCode::kNotFound);
