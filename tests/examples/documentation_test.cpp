@@ -195,7 +195,7 @@ class DocumentationTest : public ::testing::Test {
     // Not the caller's PATH, which may have a build folder. A failure says which command it was. Races of the
     // first page are as a reader has them; those of the others, which are the same, are short.
     std::string script = "export PATH=$PWD/build/release/bin:/usr/local/bin:$(getconf PATH)\n";
-    if (path != kFirstPage) script += "export TUNER_RACE_LIMIT_S=0.5\n";
+    if (path != kFirstPage) script += "export TUNER_RACE_LIMIT_S=0.001\n";
     script += "set -x\n";
     for (const Document& page : pages())
       for (const Block& block : page.blocks)

@@ -57,9 +57,7 @@ class CandidateTest : public testing::Test {
   // Compiles C `code` (with the usual headers, `N`, and `doubling_right()` at hand) and stores it as an
   // artifact.
   std::string build(const std::string& code, Manifest manifest = doubling_manifest()) {
-    static int counter = 0;
-    const std::string base = (dir_ / str("candidate", counter++)).string();
-    std::ofstream(base + ".c") << R"(#define _GNU_SOURCE
+    Artifact artifact{std::move(manifest), compiled(R"(#define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -79,15 +77,21 @@ __attribute__((unused)) static int32_t doubling_right(void* const* args) {
   for (int i = 0; i < N; ++i) out[i] = 2 * x[i];
   return 0;
 }
-)" << code;
+)" + code)};
+    const Result<std::string> digest = save_artifact(artifact, (dir_ / "artifacts").string());
+    EXPECT_TRUE(digest.is_ok()) << digest.message();
+    return digest.is_ok() ? *digest : "";
+  }
+  // Compiles a whole C source; returns the shared object.
+  virtual std::string compiled(const std::string& source) {
+    static int counter = 0;
+    const std::string base = (dir_ / str("candidate", counter++)).string();
+    std::ofstream(base + ".c") << source;
     const std::string command =
         "cc -O1 -w -shared -fPIC -I" TUNER_SOURCE_DIR " -o " + base + ".so " + base + ".c";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     std::ifstream in(base + ".so", std::ios::binary);
-    Artifact artifact{std::move(manifest), std::string(std::istreambuf_iterator<char>(in), {})};
-    const Result<std::string> digest = save_artifact(artifact, (dir_ / "artifacts").string());
-    EXPECT_TRUE(digest.is_ok()) << digest.message();
-    return digest.is_ok() ? *digest : "";
+    return {std::istreambuf_iterator<char>(in), {}};
   }
   // A candidate whose kernel has this body.
   std::string build_kernel(const std::string& body) {

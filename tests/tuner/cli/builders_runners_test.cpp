@@ -88,8 +88,14 @@ TEST_F(BuildersRunners, AJobIsBuiltHereMeasuredThereAndRaced) {
     EXPECT_THAT(t.record->environment.toolchain, StartsWith("llvm ")) << "the builder's";
     EXPECT_FALSE(t.record->isolation.empty());
   }
-  EXPECT_THAT(submit.out(), AnyOf(HasSubstr("a race of"), HasSubstr("no race that decides")))
-      << "finalists race on the runner, too";
+  EXPECT_THAT(submit.out(), AnyOf(HasSubstr("a race of"), HasSubstr("no race that decides")));
+  {
+    const auto store = Store::open(job.db, Store::Mode::kRead).value();
+    const std::vector<RaceRow> races = store->races(store->jobs().value().at(0).id).value();
+    ASSERT_EQ(races.size(), 1u);
+    EXPECT_GE(races[0].finalists.size(), 2u);
+    EXPECT_EQ(races[0].environment.worker_id, "runner") << "finalists race on the runner, too";
+  }
   EXPECT_FALSE(std::filesystem::exists(job.folder.file("builder-shared/calm_pulses")))
       << "a builder measures nothing";
 

@@ -40,7 +40,6 @@ struct Answer {
 class OwnKernelFarm : public ::testing::Test {
  protected:
   void SetUp() override {
-    setenv("TUNER_RACE_LIMIT_S", "0.001", 1);  // which config is the fastest is not asked here
     std::filesystem::create_directories(job.folder.file("kernel"));
     write(source_);
   }

@@ -1,6 +1,7 @@
 // A small job for the built programs, and what its database says about it.
 #pragma once
 
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <set>
@@ -23,10 +24,14 @@ inline std::string address_of(const Process& serve) {
              : text.substr(at + start.size(), end - at - start.size());
 }
 
+// How long tasks of a job race: for one round, where nobody asks who wins, or as those of users.
+enum class Races : uint8_t { kOneRound, kInFull };
+
 // A scratch home with a database, and the job file of a matmul that takes microseconds.
 class RealJob {
  public:
-  RealJob() {
+  explicit RealJob(Races races = Races::kOneRound) {
+    setenv("TUNER_RACE_LIMIT_S", races == Races::kOneRound ? "0.001" : "", 1);
     setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
     setenv("XDG_CACHE_HOME", folder.file("cache").c_str(), 1);
     setenv("XDG_DATA_HOME", folder.file("data").c_str(), 1);

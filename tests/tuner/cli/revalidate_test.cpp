@@ -73,7 +73,7 @@ TunedConfig best_of(const RealJob& job, size_t task) {
 }
 
 TEST(Revalidate, OldRowsAreMeasuredAgainRaceAndTheNewAnswerCounts) {
-  RealJob job;
+  RealJob job(testing::Races::kInFull);
   fill_with_old_rows(job, 1);
   const TunedConfig before = best_of(job, 0);
   EXPECT_EQ(before.time_ns, 10);
@@ -117,7 +117,7 @@ TEST(Revalidate, OldRowsAreMeasuredAgainRaceAndTheNewAnswerCounts) {
 
 TEST(Revalidate, EndsWithItsBudgetAndSaysWhatIsLeft) {
   constexpr int kTasks = 100;  // a race is a dozen processes: no machine ends a hundred in the budget
-  RealJob job;
+  RealJob job(testing::Races::kInFull);
   fill_with_old_rows(job, kTasks);
   Process run(job.tuner({"revalidate", "--budget", "10s", "--json", "--db", job.db}), job.folder.file("run"));
   ASSERT_TRUE(run.wait(200s).has_value()) << run.err();
@@ -129,7 +129,7 @@ TEST(Revalidate, EndsWithItsBudgetAndSaysWhatIsLeft) {
 }
 
 TEST(Revalidate, CtrlCKeepsWhatIsMeasured) {
-  RealJob job;
+  RealJob job(testing::Races::kInFull);
   fill_with_old_rows(job, 30);
   Process run(job.tuner({"revalidate", "--budget", "600s", "--db", job.db}), job.folder.file("run"));
   ASSERT_TRUE(eventually(120s, [&] { return job.recorded().size() > 302; })) << run.err();

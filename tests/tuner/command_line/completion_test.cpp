@@ -11,10 +11,12 @@
 
 #include <poll.h>
 #include <csignal>
+#include <optional>
 #include <set>
 #include <sstream>
 
 #include "db/store.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/tuner/command_line.h"
 #include "tuner/cli/command.h"
 #include "tuner/command_line/manual.h"
@@ -199,7 +201,7 @@ class InAFolder : public ::testing::Test {
     const std::string script =
         shell() == "bash" ? in_bash(line)
         : shell() == "zsh"
-            ? str("timeout 30 zsh -f zsh_driver ", quoted(line))
+            ? str("timeout 30 zsh -f zsh_driver ", quoted(line), " ", quoted(zsh_functions_->file("dump")))
             : str("fish --no-config -c 'source completion; complete -C \"$argv[1]\"' -- ", quoted(line));
     const CommandResult ran = shell_.run(script);
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -252,11 +254,12 @@ class InAFolder : public ::testing::Test {
                "'%s\\n' \"${COMPREPLY[@]}\"\n");
   }
 
-  // A zsh at a terminal of its own, whose completion prints what it would offer.
+  // A zsh at a terminal of its own, whose completion prints what it would offer. The first one writes its
+  // list of completion functions to the file $2, which takes it a second or two; the others read it there.
   static constexpr char kZshDriver[] = R"(
 zmodload zsh/zpty || exit 3
 zpty z zsh -f -i
-zpty -w z 'PS1= RPS1= ; setopt nobeep; stty -echo; autoload -Uz compinit; compinit -u -D; source ./completion'
+zpty -w z "PS1= RPS1= ; setopt nobeep; stty -echo; autoload -Uz compinit; compinit -C -d ${(q)2}; source ./completion"
 zpty -w z 'compadd() { local -a hits; if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then builtin compadd "$@"; return; fi; builtin compadd -A hits "$@"; (( $#hits )) && print -rl -- "<hit>"$^hits"</hit>"; builtin compadd "$@" }'
 zpty -w z 'capture() { print "<begin>"; _main_complete; print "<end>" }; zle -C capture complete-word capture; bindkey "^I" capture'
 zpty -w z 'print "<rea""dy>"'
@@ -267,8 +270,12 @@ print -r -- "${out#*<begin>}"
 zpty -d z
 )";
 
+  static void SetUpTestSuite() { zsh_functions_.emplace(); }
+  static void TearDownTestSuite() { zsh_functions_.reset(); }
+
   CommandLine shell_{TUNER_BIN_DIR};
   std::string shell_name_, trial_;
+  inline static std::optional<TemporaryFolder> zsh_functions_;
 };
 
 class Shells : public InAFolder, public ::testing::WithParamInterface<const char*> {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <list>
 #include <random>
 
 #include "measure.grpc.pb.h"
@@ -124,19 +125,32 @@ void garbage(const std::string& address, int per_s, const std::string& first) {
   }
 }
 
+// A daemon that gets garbage, and those it serves meanwhile.
+struct Littered {
+  Littered(const std::string& listen_at, const std::string& bytes_before)
+      : listen(listen_at), first(bytes_before), daemon("", listen) {}
+  const std::string listen, first;
+  const AttackedDaemon daemon;
+  Honest kept{daemon.address()}, fresh{daemon.address(), /*anew=*/true};
+  const int rest = daemon.now_mib();
+};
+
 TEST(FarmBounds, B3GarbageLocksNeitherThePlainPortNorTheSocket) {
   const std::string hello = http2::preface() + http2::settings();
+  std::list<Littered> all;
   for (const std::string listen : {"127.0.0.1:0", "unix"})
-    for (const std::string& first : {std::string(), hello}) {  // `hello`: the server hears of it
-      const AttackedDaemon daemon("", listen);
-      Honest kept(daemon.address()), fresh(daemon.address(), /*anew=*/true);
-      const int rest = daemon.now_mib();
-      garbage(daemon.address(), 50, first);
-      let_pass(1s);  // and afterwards
-      std::printf("%s, %s:\n", listen.c_str(), first.empty() ? "no HTTP/2" : "after the preface");
-      expect_served(daemon, kept, &fresh, rest);
-      EXPECT_GT(fresh.asked(), 50) << "a client that waits is served";
-    }
+    for (const std::string& first : {std::string(), hello})  // `hello`: the server hears of it
+      all.emplace_back(listen, first);
+  std::vector<std::thread> attackers;  // at once, since they mostly wait
+  for (const Littered& to : all)
+    attackers.emplace_back([&to] { garbage(to.daemon.address(), 50, to.first); });
+  for (std::thread& attacker : attackers) attacker.join();
+  let_pass(1s);  // and afterwards
+  for (Littered& of : all) {
+    std::printf("%s, %s:\n", of.listen.c_str(), of.first.empty() ? "no HTTP/2" : "after the preface");
+    expect_served(of.daemon, of.kept, &of.fresh, of.rest);
+    EXPECT_GT(of.fresh.asked(), 50) << "a client that waits is served";
+  }
 }
 
 TEST(FarmBounds, B10LargeCallsAtOnceDoNotEndADaemonOfLittleMemory) {
