@@ -19,8 +19,8 @@ struct GpuHardware {
   std::string arch;          // "sm_90"
   std::string device_class;  // "h200"; empty: not told
 };
-// What a GPU's hardware fingerprint says (fingerprint(), runtime/cuda_driver.h): "NVIDIA H200 sm_90 | ...". An
-// architecture alone tells no class; a text of something else tells nothing.
+// What a GPU's hardware fingerprint says (fingerprint(), runtime/cuda_driver.h): "NVIDIA H200 sm_90 | ...".
+// An architecture alone tells no class; a text of something else tells nothing.
 GpuHardware gpu_of_fingerprint(std::string_view hardware);
 
 }  // namespace tuner

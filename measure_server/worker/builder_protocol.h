@@ -16,8 +16,8 @@ inline constexpr int kBuilderFd = 3;  // the builder's end
 
 struct BuildRequest {
   std::string kind;  // hello | compilers | sources | build | data
-  // hello: of back ends whose device only the runner may touch, which (TargetFamily::word), and the fingerprint
-  // of the device; empty: of those that need none.
+  // hello: of back ends whose device only the runner may touch, which (TargetFamily::word), and the device's
+  // fingerprint; empty: of those that need none.
   std::string family, device;
   std::string directory;                   // the shared cache: artifacts/, cubins/, references/
   int64_t cache_bytes = int64_t{4} << 30;  // limit for all of these together

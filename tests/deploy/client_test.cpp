@@ -390,11 +390,11 @@ TEST_F(FarmTest, WhatIsNoCredentialsFileIsToldAtOnce) {
               HasSubstr("none: cannot be read: No such file"));
   EXPECT_THAT(says<client::InvalidRequest>(changed(alice, "daemon:", "demon:")),
               HasSubstr(".changed:2: expected `daemon:`, `token:`, `worker:`, a comment or PEM"));
-  EXPECT_THAT(says<client::Unavailable>(changed(alice, "[0-9]+\n", "1\n"), 2),
+  EXPECT_THAT(says<client::Unavailable>(changed(alice, "[0-9]+\n", "1\n")),
               HasSubstr("Is a daemon there? tuner serve --listen tls:127.0.0.1:1"));
   // Without the authority's certificate it would be plain text, which the daemon does not speak.
   EXPECT_THAT(
-      says<client::Unavailable>(changed(alice, "-----BEGIN[^]*-----\n", ""), 2),
+      says<client::Unavailable>(changed(alice, "-----BEGIN[^]*-----\n", "")),
       HasSubstr("; who listens there may ask for TLS: give a credentials file, not an address. Is a daemon"));
 
   // Nor does a daemon without TLS speak that.

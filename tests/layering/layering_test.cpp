@@ -94,8 +94,8 @@ const std::vector<Rule> kRules = {
     {"db", {"compiler_core/base", "compiler_core/target.h", "compiler_core/target_family.h"}},
     // Learns from records by the interface; what asks it is not its business.
     {"db/learning",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/target_family.h", "db/records.h",
-      "db/store.h", "templates"}},
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/target_family.h", "db/device_records.h",
+      "db/records.h", "db/store.h", "templates"}},
     {"db/resolve", {"compiler_core/base", "compiler_core/target.h", "db", "templates"}},
     // What a template is; the math, the knobs and the schedules it needs have rooms of their own.
     {"templates",

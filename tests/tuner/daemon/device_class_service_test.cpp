@@ -45,7 +45,8 @@ class DeviceClassService : public ::testing::Test {
     r.environment = {.hardware = hardware, .toolchain = "nvrtc 13.0 cuda codegen 1", .host = "h"};
     return r;
   }
-  // Submits the task for an H200 and measures its trials, each slower than what was known; returns the race's lease.
+  // Submits the task for an H200 and measures its trials, each slower than what was known; returns the lease
+  // of the race.
   v1::Lease race_of_a_job() {
     v1::SubmitRequest request;
     request.set_request_id("r");
