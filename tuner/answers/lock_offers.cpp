@@ -1,6 +1,5 @@
 #include "tuner/answers/lock_offers.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
@@ -25,20 +24,18 @@ Status add_built(const std::string& folder, std::vector<LockOffer>& offers) {
   return Status::ok();
 }
 
-Result<std::unique_ptr<Asker>> open_asker(const LockRequest& request) {
+Result<std::unique_ptr<Asker>> open_asker(const LockRequest& request, std::string& notice) {
   ASSIGN_OR_RETURN(std::unique_ptr<Asker> asker,
                    Asker::open({.db = request.db,
                                 .daemon = request.daemon,
                                 .tune = tune_command(request.files),
                                 .database_may_miss = request.defaults || request.database_may_miss}));
-  if (!asker->has_database())
-    std::fprintf(stderr, "tuner: %s: there is no database yet, so no task counts as tuned\n",
-                 request.db.c_str());
+  if (!asker->has_database()) notice = request.db + ": there is no database yet, so no task counts as tuned";
   return asker;
 }
 
 Status add_asked(const LockRequest& request, const std::string& file, std::unique_ptr<Asker>& asker,
-                 std::vector<LockOffer>& offers) {
+                 std::vector<LockOffer>& offers, std::string& notice) {
   // It would have to be given the options that the model is compiled with once more.
   if (file.ends_with(".onnx"))
     return invalid_argument(
@@ -48,7 +45,7 @@ Status add_asked(const LockRequest& request, const std::string& file, std::uniqu
         shell_quoted(file), " -o tasks.json");
   ASSIGN_OR_RETURN(std::vector<CliTask> tasks, read_tasks(file, request.target));
   if (asker == nullptr) {
-    ASSIGN_OR_RETURN(asker, open_asker(request));
+    ASSIGN_OR_RETURN(asker, open_asker(request, notice));
   }
   for (CliTask& task : tasks) {
     task.constants = constants_from_name(request.constants).value_or(task.constants);
@@ -91,13 +88,14 @@ std::string tune_command(const std::vector<std::string>& files) {
   return commands.empty() ? "tuner submit FILE" : commands;
 }
 
-Result<std::vector<LockOffer>> lock_offers(const LockRequest& request) {
+Result<std::vector<LockOffer>> lock_offers(const LockRequest& request, std::string& notice) {
   std::vector<LockOffer> offers;
   std::unique_ptr<Asker> asker;
   std::error_code error;
   for (const std::string& file : request.files)
-    RETURN_IF_ERROR(std::filesystem::is_directory(file, error) ? add_built(file, offers)
-                                                               : add_asked(request, file, asker, offers));
+    RETURN_IF_ERROR(std::filesystem::is_directory(file, error)
+                        ? add_built(file, offers)
+                        : add_asked(request, file, asker, offers, notice));
   return one_each(std::move(offers));
 }
 

@@ -18,9 +18,9 @@ struct LockRequest {
 };
 
 // One offer of each task: a choice before what is none. InvalidArgument: a file that is neither, or two that
-// chose different configs for one task; NotFound: no database, and it is needed. A missing database that is
-// not needed is told on stderr.
-Result<std::vector<LockOffer>> lock_offers(const LockRequest& request);
+// chose different configs for one task; NotFound: no database, and it is needed. `notice` gets a line for
+// people where one is missing that is not needed.
+Result<std::vector<LockOffer>> lock_offers(const LockRequest& request, std::string& notice);
 
 // The commands that tune the job files, joined by semicolons.
 std::string tune_command(const std::vector<std::string>& files);

@@ -22,15 +22,21 @@ struct LockCommand {
   bool only = false;
 };
 
+void tell(const std::string& notice) {
+  if (!notice.empty()) std::fprintf(stderr, "tuner: %s\n", notice.c_str());
+}
+
 Status write_lock(const LockCommand& options) {
   RETURN_IF_ERROR(check_output(options.output, options.request.files));
   // The tasks first: they bring the sources that entries of users' kernels name.
-  ASSIGN_OR_RETURN(const std::vector<LockOffer> offers, lock_offers(options.request));
+  std::string notice;
+  ASSIGN_OR_RETURN(const std::vector<LockOffer> offers, lock_offers(options.request, notice));
   AnswerLock lock(options.output);
   std::error_code error;
   if (options.output != "-" && std::filesystem::is_regular_file(options.output, error)) {
     ASSIGN_OR_RETURN(lock, AnswerLock::read(options.output));
   }
+  tell(notice);
   const std::string tune = tune_command(options.request.files);
   ASSIGN_OR_RETURN(
       const LockChanges changes,
@@ -54,10 +60,12 @@ Status write_lock(const LockCommand& options) {
 int compare_lock(const LockCommand& options) {
   LockRequest request = options.request;
   request.database_may_miss = true;
-  const Result<std::vector<LockOffer>> offers = lock_offers(request);
+  std::string notice;
+  const Result<std::vector<LockOffer>> offers = lock_offers(request, notice);
   if (!offers) return report(offers.status());
   const Result<AnswerLock> lock = AnswerLock::read(options.check);
   if (!lock) return report(lock.status());
+  tell(notice);
   const std::string fix =
       lock_command(options.request.files, options.check, options.request.target, options.request.constants);
   const std::vector<std::string> faults = lock_faults(*lock, *offers, fix);
