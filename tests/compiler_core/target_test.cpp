@@ -115,8 +115,8 @@ TEST(Target, ErrorsNameTheWord) {
       "tuner command");
   for (const std::string word : {"gpu", "80gb", "NVIDIA"})
     EXPECT_EQ(canonical("cuda -arch=sm_90 -device=" + word),
-              "error: target: -device: found \"" + word +
-                  "\", expected a class of GPUs, such as h200 of an \"NVIDIA H200\"");
+              str("error: target: -device: found \"", word,
+                  "\", expected a class of GPUs, such as h200 of an \"NVIDIA H200\""));
   EXPECT_EQ(canonical("cuda -arch=sm_90 -device=h/200"), "error: target: -device: \"h/200\" is not a name");
   EXPECT_EQ(canonical("cuda -arch=sm_80 -device=h200"),
             "error: target: -device=h200 is an sm_90, found -arch=sm_80");

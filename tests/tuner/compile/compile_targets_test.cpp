@@ -39,8 +39,8 @@ TEST(CompileTargets, OneArchitectureIsTakenOnce) {
        {std::pair(h100, h200), {h100, std::string("cuda -arch=sm_90a")}, {h200, h200}}) {
     CompileRequest request;
     EXPECT_EQ(choose_targets({"cuda -arch=sm_80", first, second}, 1, request).message(),
-              "several --target: \"" + second + "\" and \"" + first +
-                  "\" are one architecture, by which a library chooses its kernels; leave one out");
+              str("several --target: \"", second, "\" and \"", first,
+                  "\" are one architecture, by which a library chooses its kernels; leave one out"));
   }
   CompileRequest request;
   EXPECT_TRUE(
