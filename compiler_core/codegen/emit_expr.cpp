@@ -3,7 +3,6 @@
 
 #include "compiler_core/codegen/emit_values.h"
 #include "compiler_core/ir/visitor.h"
-#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tuner::codegen {
 namespace {
@@ -334,61 +333,13 @@ llvm::Value* ValueEmitter::emit_select(const Expr& e) {
   return phi;
 }
 
-// int32(round(x)) of float32 as one instruction. Null: the target has none for as many lanes, or `e` rounds
-// nothing.
-llvm::Value* ValueEmitter::nearest_int(const Expr& e) {
-  if (!rounds_lanes(e)) return nullptr;
-  llvm::Value* x = emit(e->operands[0]);
-  if (lanes_.count == 4) return b_.CreateIntrinsic(llvm::Intrinsic::x86_sse2_cvtps2dq, {}, {x});
-  if (lanes_.count == 8) return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx_cvt_ps2dq_256, {}, {x});
-  llvm::Value* unused = llvm::PoisonValue::get(x->getType()->getWithNewType(b_.getInt32Ty()));
-  llvm::Value* all = llvm::Constant::getAllOnesValue(b_.getInt16Ty());
-  return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
-                            {x, unused, all, b_.getInt32(4)});  // 4: rounds as usual
-}
-
-bool ValueEmitter::rounds_lanes(const Expr& e) const {
-  if (e->kind != ExprKind::kUnary || e->unary_op != UnaryOp::kRound || e->dtype != DType::kFloat32)
-    return false;
-  return machine_.has_nearest_int && lanes_.depends(e->operands[0]) &&
-         (lanes_.count == 4 || lanes_.count == 8 || lanes_.count == 16) &&
-         lanes_.count * 32 <= machine_.vector_bits;
-}
-
-// uint8(int32(round(min(at_least(x, 0 - z), 255 - z))) + z), what requantised sums are, where one instruction
-// narrows to bytes and saturates: `min` is left out. Numbers that int32 does not hold become -2^31, which is
-// above 255 as an unsigned number, also with z added. Null: `e` is something else.
-llvm::Value* ValueEmitter::saturated_byte(const Expr& e) {
-  const auto operand = [](const Expr& x, ExprKind kind, size_t i) {
-    return x.defined() && x->kind == kind && i < x->operands.size() ? x->operands[i] : Expr();
-  };
-  if (!machine_.has_saturation || !is_binary(e, BinaryOp::kAdd)) return nullptr;
-  const Expr &whole = e->operands[0], &zero_point = e->operands[1];
-  const Expr round = operand(whole, ExprKind::kCast, 0);
-  if (!round.defined() || !rounds_lanes(round)) return nullptr;
-  const Expr& bounded = round->operands[0];
-  const auto is_bound = [&](const Expr& x, int64_t value) {
-    const Expr difference = operand(x, ExprKind::kCast, 0);
-    int64_t found = 0;
-    return difference.defined() && is_binary(difference, BinaryOp::kSub) &&
-           is_const_int(difference->operands[0], &found) && found == value &&
-           equal(difference->operands[1], zero_point);
-  };
-  if (!is_binary(bounded, BinaryOp::kMin) || !is_bound(bounded->operands[1], 255)) return nullptr;
-  const Expr& above = bounded->operands[0];
-  if (!is_binary(above, BinaryOp::kAtLeast) || !is_bound(above->operands[1], 0)) return nullptr;
-  llvm::Value* sum = b_.CreateAdd(nearest_int(unary(UnaryOp::kRound, above)), lanes_.widen(emit(zero_point)));
-  sum = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, sum, llvm::ConstantInt::get(sum->getType(), 255));
-  return b_.CreateTrunc(sum, sum->getType()->getWithNewType(b_.getInt8Ty()));
-}
-
 llvm::Value* ValueEmitter::emit_cast(DType to, const Expr& e) {
   const DType from = e->dtype;
   if (from == to) return emit(e);
   if (to == DType::kInt32)
     if (llvm::Value* whole = nearest_int(e)) return whole;
-  if (to == DType::kUInt8)
-    if (llvm::Value* byte = saturated_byte(e)) return byte;
+  if (to == DType::kUInt8 || to == DType::kInt8)
+    if (llvm::Value* bytes = saturated_bytes(to, e)) return bytes;
   if (is_narrow(to)) return math_.narrowed(to, emit_cast(DType::kFloat32, e));
   if (is_narrow(from) && to != DType::kFloat32) return emit(cast(to, cast(DType::kFloat32, e)));
   llvm::Value* x = emit(e);

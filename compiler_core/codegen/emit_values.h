@@ -20,6 +20,9 @@ struct TransposedLoads {
   llvm::Value* find(const Expr& load) const;  // its vector in this row; null: not loaded so
 };
 
+// True if all that the body of a vectorized loop stores, from memory, are sums rounded to bytes.
+bool rounds_to_bytes(const Stmt& body);
+
 class ValueEmitter : private IrPart {
  public:
   ValueEmitter(IrWriter& ir, Scope& scope, Lanes& lanes, MathEmitter& math, Addresses& addresses,
@@ -55,7 +58,11 @@ class ValueEmitter : private IrPart {
   llvm::Value* emit_cast(DType to, const Expr& e);
   llvm::Value* nearest_int(const Expr& e);
   bool rounds_lanes(const Expr& e) const;  // whether nearest_int applies
-  llvm::Value* saturated_byte(const Expr& e);
+  llvm::Value* nearest_ints(llvm::Value* full_vector);
+  std::vector<llvm::Value*> full_vectors(llvm::Value* x);
+  llvm::Value* saturated_bytes(DType to, const Expr& e);
+  llvm::Value* saturated_lanes(const Expr& above, const Expr& zero_point);
+  llvm::Value* packed_bytes(DType to, llvm::Value* x, llvm::Value* zero_point);
 
   Scope& scope_;
   Lanes& lanes_;

@@ -266,7 +266,10 @@ void Emitter::emit_vectorized(const StmtNode& s) {
   if (s.axis == AxisKind::kReduce) return emit_lane_reduction(s);
   const int64_t whole = machine_.vector_bits / (8 * element_bytes(s.body));
   for (int64_t begin = 0; begin < s.extent;) {
-    const Piece piece = lanes_.next_piece(begin, s.extent, whole);
+    // Sums become bytes in fewer instructions where two or four vectors do so together (packed_bytes).
+    int64_t together = machine_.has_byte_packs && rounds_to_bytes(s.body) ? 4 : 1;
+    while (together > 1 && together * whole > s.extent - begin) together /= 2;
+    const Piece piece = lanes_.next_piece(begin, s.extent, together * whole);
     emit_piece(s, piece);
     begin += piece.lanes;
   }

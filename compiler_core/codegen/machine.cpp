@@ -1,5 +1,6 @@
 #include "compiler_core/codegen/machine.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -13,6 +14,9 @@
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -24,6 +28,7 @@
 #include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Scalar.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 
 namespace tuner::codegen {
@@ -96,6 +101,18 @@ bool add_selection(llvm::CodeGenTargetMachineImpl& machine, llvm::TargetPassConf
   return true;
 }
 
+// Sums that become bytes: their zero points, and what follows from them, are the same for all elements, and
+// take as long as the arithmetic of a short vector.
+bool has_rounding(const llvm::Function& f) {
+  return std::ranges::any_of(llvm::instructions(f), [](const llvm::Instruction& i) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+    if (call == nullptr) return false;
+    const llvm::Intrinsic::ID id = call->getIntrinsicID();
+    return id == llvm::Intrinsic::x86_sse2_cvtps2dq || id == llvm::Intrinsic::x86_avx_cvt_ps2dq_256 ||
+           id == llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512;
+  });
+}
+
 std::string triple_text(const Target& target) {
   return llvm::Triple::normalize(target.mtriple.empty() ? "x86_64-linux-gnu" : target.mtriple);
 }
@@ -155,6 +172,7 @@ Result<Machine*> Machine::of(const Target& target) {
                .has_scale = has("+avx512f") && any_width,
                .has_nearest_int = triple.isX86(),
                .has_saturation = has("+avx512f") && any_width,
+               .has_byte_packs = wide && has("+avx512bw"),
                .has_byte_permute = wide && has("+avx512vbmi"),
                .has_scatter = wide && has("+avx512f"),
                .has_pair_sums = wide                        ? has("+avx512bw")
@@ -195,11 +213,12 @@ Status Machine::optimize(llvm::Module& module) const {
                 ". This is a fault of ours; please report it with the model or the job file")};
   }
   // SROA turns register tiles into values; CSE merges the loads and addresses that unrolled copies share.
-  // Nothing else made a kernel faster, and code generation is 90 % of the time.
+  // Nothing else made a kernel faster, and code generation is 90 % of the time; but where sums become bytes,
+  // what all elements share leaves the loops.
+  llvm::LoopAnalysisManager loops;  // outlives what `functions` keeps of it
   llvm::FunctionAnalysisManager functions;
   llvm::PassBuilder builder(machine_.get());
   builder.registerFunctionAnalyses(functions);
-  llvm::LoopAnalysisManager loops;
   llvm::CGSCCAnalysisManager graph;
   llvm::ModuleAnalysisManager modules;
   builder.registerLoopAnalyses(loops);
@@ -209,8 +228,14 @@ Status Machine::optimize(llvm::Module& module) const {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  for (llvm::Function& f : module)
-    if (!f.isDeclaration()) passes.run(f, functions);
+  llvm::FunctionPassManager hoisting;
+  hoisting.addPass(
+      llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    passes.run(f, functions);
+    if (has_rounding(f)) hoisting.run(f, functions);
+  }
   constexpr int kNeonRegisters = 32;
   if (machine_->getTargetTriple().isAArch64())
     for (llvm::Function& f : module) {

@@ -13,6 +13,7 @@ struct MachineTraits {
   bool has_scale = false;           // x * 2^n in one instruction: vscalefps; with it vfixupimmps
   bool has_nearest_int = false;     // the nearest int32 of a float32, ties to even: cvtps2dq
   bool has_saturation = false;      // int32 as bytes, saturated: vpmovusdb
+  bool has_byte_packs = false;      // vectors of 512 bits to elements half as wide, saturated: vpackssdw
   bool has_byte_permute = false;    // 64 bytes in any order: vpermb
   bool has_scatter = false;         // gathers and scatters of elements under a mask
   bool has_pair_sums = false;       // two products of 16 bits as one sum of 32: vpmaddwd

@@ -20,8 +20,11 @@ namespace {
 
 using testing::amx_target;
 
+using ::testing::AllOf;
 using testing::conv;
+using ::testing::HasSubstr;
 using testing::kTypes;
+using ::testing::Not;
 using testing::Types;
 
 std::string reason(const Conv2dWorkload& w, const Target& t = amx_target()) {
@@ -53,8 +56,9 @@ TEST(Conv2dTileCpu, LoopsOfOneConfig) {
   Conv2dWorkload w = conv({DType::kBFloat16}, 32, 14, 14, 32, 3, 1, 1);
   w.layout = w.out_layout = "NCHW16c";
   w.activation = Activation::kRelu;
-  EXPECT_EQ("\n" + to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
-                                      "across=2 block=7 down=2 next_panel=0 pack_block=1 rows=16")),
+  EXPECT_EQ("\n" + to_text(program_of(
+                       conv2d_tile_cpu(), w, amx_target(),
+                       "across=2 block=7 by_tile=0 down=2 in_place=0 next_panel=0 pack_block=1 rows=16")),
             R"(
 kernel conv2d(input data bfloat16[1, 2, 14, 14, 16], packed weight.packed bfloat16[2, 3, 3, 16, 16, 2], output out float32[1, 2, 14, 14, 16])
   for n in 0..1
@@ -133,9 +137,10 @@ TEST(Conv2dTileCpu, BlocksOfPixelsAskForTheNextPanelOfLargeWeights) {
       return space.at(space.first_index()).to_text().find("next_panel=1") != std::string::npos;
     };
     EXPECT_TRUE(first_asks());
-    EXPECT_THAT(to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
-                                   "across=2 block=0 down=2 next_panel=1 pack_block=0 rows=16")),
-                ::testing::ContainsRegex("ahead in 0\\.\\.16\n *prefetch\\.l2\\(weight\\.packed\\["));
+    EXPECT_THAT(
+        to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
+                           "across=2 block=0 by_tile=0 down=2 in_place=0 next_panel=1 pack_block=0 rows=16")),
+        ::testing::ContainsRegex("ahead in 0\\.\\.16\n *prefetch\\.l2\\(weight\\.packed\\["));
     // The last panel has none behind it, and many pixels hide what is read.
     w.out_channels = 32;
     EXPECT_FALSE(first_asks());
@@ -145,7 +150,7 @@ TEST(Conv2dTileCpu, BlocksOfPixelsAskForTheNextPanelOfLargeWeights) {
 // Four loads and four products a step, no configuration among them: pixels in rows of tiles, and in columns.
 TEST(Conv2dTileCpu, TheInnerLoopIsLoadsAndProducts) {
   for (const DType dtype : {DType::kBFloat16, DType::kInt8})
-    for (const char* layout : {"NCHW", "NCHW16c"})
+    for (const char* layout : {"NCHW", "NCHW16c", "NHWC"})
       for (const int64_t kernel : {1, 3}) {
         Conv2dWorkload w = conv({dtype}, 256, 14, 14, 256, kernel, 1, kernel / 2);
         w.layout = w.out_layout = layout;
@@ -172,7 +177,7 @@ TEST(Conv2dTileCpu, TheInnerLoopIsLoadsAndProducts) {
 }
 
 TEST(Conv2dTileCpu, ScheduleReplaysFromItsText) {
-  for (const char* layout : {"NCHW", "NCHW16c"})
+  for (const char* layout : {"NCHW", "NCHW16c", "NHWC"})
     for (const int64_t channels : {3, 48}) {
       Conv2dWorkload w = conv({DType::kInt8}, channels, 14, 9, 32, 3, 2, 1);
       w.out_layout = layout;
@@ -188,16 +193,78 @@ TEST(Conv2dTileCpu, ScheduleReplaysFromItsText) {
     }
 }
 
+// Pixels in NHWC in whole steps are read where they lie, by as many rows as divide them.
+TEST(Conv2dTileCpu, ReadsPixelsInPlace) {
+  Conv2dWorkload w = conv({DType::kInt8}, 128, 14, 14, 64, 1);
+  w.layout = w.out_layout = "NHWC";
+  const auto first_text = [&] {
+    const auto instance = conv2d_tile_cpu().apply(w, amx_target());
+    CHECK(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    const auto program = (*instance)->instantiate(space.at(space.first_index()));
+    CHECK(program.is_ok()) << program.message();
+    return to_text(*program);
+  };
+  EXPECT_THAT(first_text(), AllOf(HasSubstr("amx.load.uint8.14(data.fragment["), Not(HasSubstr("pixels"))));
+  w.in_channels = 96;  // one step and a half
+  EXPECT_THAT(first_text(), HasSubstr("(pixels.packed.fragment["));
+  w.in_channels = 128;
+  w.stride = {2, 2};
+  EXPECT_THAT(first_text(), HasSubstr("(pixels.packed.fragment["));
+}
+
+// Rows of the window stand side by side as terms of a step, and shared lines of the image are copied once:
+// the 7 rows of 7 * 3 bytes are 4 steps of 2 rows.
+TEST(Conv2dTileCpu, FoldsWindowsOverFewChannels) {
+  Conv2dWorkload w = conv({DType::kInt8}, 3, 224, 224, 64, 7, 2, 3);
+  w.layout = w.out_layout = "NHWC";
+  const std::string text =
+      to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
+                         "across=2 block=0 by_tile=1 down=2 in_place=0 next_panel=0 pack_block=0 rows=16"));
+  EXPECT_THAT(text, AllOf(HasSubstr("allocate lines uint8[1, 230, "), HasSubstr("reduce kh in 0..4"),
+                          HasSubstr("allocate pixels.packed uint8[1, 1, 1, 1, ")));
+  EXPECT_THAT(text, ::testing::ContainsRegex("vectorized p5\\.inner in 0\\.\\.32\n *pixels\\.packed"));
+}
+
+// A pixel that is not finite reaches the outputs whose window has it, and no others.
+TEST(Conv2dTileCpu, WhatIsNotFiniteStaysInItsWindows) {
+  for (const char* layout : {"NCHW", "NHWC"})
+    for (const int64_t kernel : {3, 5, 7}) {
+      Conv2dWorkload w = conv({DType::kBFloat16}, 3, 13, 17, 20, kernel, 2, kernel / 2);
+      w.layout = layout;
+      w.out_layout = "NHWC";
+      SCOPED_TRACE(Workload(w).key());
+      const Program math = Workload(w).compute();
+      auto expected = testing::random_args(math, 7);
+      for (size_t i = 0; i < expected.front().size(); i += 83) expected.front()[i] = NAN;
+      auto found = expected;
+      ASSERT_TRUE(interpret(math, expected).is_ok());
+      const auto instance = conv2d_tile_cpu().apply(w, amx_target());
+      ASSERT_TRUE(instance.is_ok()) << instance.message();
+      const auto program =
+          (*instance)->instantiate((*instance)->space().at((*instance)->space().first_index()));
+      ASSERT_TRUE(program.is_ok()) << program.message();
+      ASSERT_THAT(to_text(*program), HasSubstr("allocate lines"));
+      ASSERT_TRUE(interpret(*program, found).is_ok());
+      int finite = 0;
+      for (size_t i = 0; i < expected.back().size(); ++i) {
+        ASSERT_EQ(std::isnan(found.back()[i]), std::isnan(expected.back()[i])) << i;
+        finite += std::isnan(expected.back()[i]) ? 0 : 1;
+      }
+      EXPECT_GT(finite, 0);
+    }
+}
+
 // On AMX and on vectors of AArch64.
 TEST(Conv2dTileCpu, DefaultIsValidForAnyShape) {
   int served = 0;
   for (const Target& target :
        {amx_target(), *parse_target("llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu")})
     for (const Types& types : kTypes)
-      for (const char* layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"})
+      for (const char* layout : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"})
         for (const int64_t size : {2, 7, 56, 224})
           for (const int64_t oc : {2, 5, 16, 48, 512})
-            for (const int64_t ic : {16, 80, 512})
+            for (const int64_t ic : {3, 80, 512})
               for (const auto& [kernel, stride] :
                    {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {3, 1}, {3, 2}, {7, 2}}) {
                 Conv2dWorkload w = conv(types, ic, size, size, oc, kernel, stride, kernel / 2);
@@ -217,7 +284,8 @@ TEST(Conv2dTileCpu, DeclinesOnAarch64WhatItsVectorsDoNotHave) {
   const Target n2 = *parse_target("llvm -mcpu=neoverse-n2 -mtriple=aarch64-linux-gnu");
   Conv2dWorkload w = conv({DType::kInt8}, 32, 14, 14, 32, 3, 1, 1);
   EXPECT_EQ(reason(w, n2),
-            "needs a blocked output, got NCHW: AArch64 has no product of signed by unsigned bytes");
+            "needs an output in NHWC or in blocks, got NCHW: AArch64 has no product of signed by unsigned "
+            "bytes");
   w.layout = w.out_layout = "NCHW8c";
   EXPECT_EQ(reason(w, n2), "");
   EXPECT_EQ(reason(w, *parse_target("llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu")),
@@ -226,13 +294,13 @@ TEST(Conv2dTileCpu, DeclinesOnAarch64WhatItsVectorsDoNotHave) {
 }
 
 // A convolution of any form: windows of one tap and of several, one step or two, folded taps, any layout.
-Conv2dWorkload drawn(std::mt19937_64& random, const Types& types, bool one_tap) {
+Conv2dWorkload drawn(std::mt19937_64& random, const Types& types, bool one_tap, bool few_channels) {
   const auto between = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
   const auto layout = [&](int64_t& channels) -> std::string {
-    const int64_t block = std::array{1, 4, 8, 16}[random() % 4];
-    if (block == 1) return "NCHW";
+    const int64_t block = std::array{0, 1, 4, 8, 16}[random() % 5];
+    if (block < 2) return block == 0 ? "NHWC" : "NCHW";
     channels = round_up(channels, block);
     return str("NCHW", block, "c");
   };
@@ -243,6 +311,12 @@ Conv2dWorkload drawn(std::mt19937_64& random, const Types& types, bool one_tap) 
     w.dilation = {between(1, 2), between(1, 2)};
     for (int64_t& p : w.padding) p = between(0, 2);
     if (between(0, 3) == 0) w.in_channels = between(1, 9);
+  }
+  if (few_channels) {
+    w.in_channels = between(1, 6);
+    w.kernel_height = between(1, 8);
+    w.kernel_width = between(2, 8);
+    w.dilation[1] = 1;
   }
   w.in_height += (w.kernel_height - 1) * w.dilation[0];
   w.in_width += (w.kernel_width - 1) * w.dilation[1];
@@ -259,13 +333,13 @@ Conv2dWorkload drawn(std::mt19937_64& random, const Types& types, bool one_tap) 
   return w;
 }
 
-void expect_random_configs_right(bool one_tap) {
+void expect_random_configs_right(bool one_tap, bool few_channels = false) {
   const std::string how = testing::run_amx_kernels_here();
   if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
   ::testing::Test::RecordProperty("amx", how);
   for (const uint32_t seed : Seeds(/*fixed=*/1, all_samples_wanted() ? 200 : 33)) {
     std::mt19937_64 random(seed);
-    const Conv2dWorkload w = drawn(random, kTypes[seed % std::size(kTypes)], one_tap);
+    const Conv2dWorkload w = drawn(random, kTypes[seed % std::size(kTypes)], one_tap, few_channels);
     ASSERT_TRUE(validate(w).is_ok()) << validate(w).message();
     const int threads = 1 + static_cast<int>(random() % 3);
     if (!conv2d_tile_cpu().supports(w, amx_target(threads)).yes) continue;
@@ -297,6 +371,10 @@ void expect_random_configs_right(bool one_tap) {
 // tiles, machine code without, and the plain reference.
 TEST(Conv2dTileCpu, RandomConfigsOfOneTapEqualTheOracle) { expect_random_configs_right(/*one_tap=*/true); }
 TEST(Conv2dTileCpu, RandomConfigsOfWindowsEqualTheOracle) { expect_random_configs_right(/*one_tap=*/false); }
+
+TEST(Conv2dTileCpu, RandomConfigsOfFewChannelsEqualTheOracle) {
+  expect_random_configs_right(/*one_tap=*/false, /*few_channels=*/true);
+}
 
 TEST(Conv2dTileCpu, RandomConfigsOnOddShapes) {
   for (const Types& types : kTypes)

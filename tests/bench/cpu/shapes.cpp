@@ -204,6 +204,7 @@ std::vector<BenchShape> make_shapes() {
     const std::string type = dtype == DType::kInt8 ? "_int8" : "_bf16";
     list.convolutions("resnet50" + type, kResnet50, Images::kNchw, false, dtype);
     list.convolutions("resnet50_blocked" + type, kResnet50, Images::kBlocked, false, dtype);
+    list.convolutions("resnet50_nhwc" + type, kResnet50, Images::kNhwc, false, dtype);
     list.convolutions("mobilenetv2_1x1" + type, kMobilenet1x1, Images::kNchw, false, dtype);
     list.convolutions("mobilenetv2_1x1_blocked" + type, kMobilenet1x1, Images::kBlocked, false, dtype);
     list.convolutions("mobilenetv2_dw" + type, kMobilenetDepthwise, Images::kNchw, true, dtype);
