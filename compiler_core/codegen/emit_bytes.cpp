@@ -13,10 +13,28 @@ constexpr int64_t kFullVector = 16;  // lanes of 32 bits
 
 bool is_cast_to(DType to, const Expr& e) { return e->kind == ExprKind::kCast && e->dtype == to; }
 
-bool is_rounded_sum(const Expr& e) {
-  if (!is_binary(e, BinaryOp::kAdd) || !is_cast_to(DType::kInt32, e->operands[0])) return false;
-  const Expr& rounded = e->operands[0]->operands[0];
-  return rounded->kind == ExprKind::kUnary && rounded->unary_op == UnaryOp::kRound;
+bool is_round(const Expr& e) { return e->kind == ExprKind::kUnary && e->unary_op == UnaryOp::kRound; }
+
+// int32(round(x)) + z.
+bool is_moved_int(const Expr& e) {
+  return is_binary(e, BinaryOp::kAdd) && is_cast_to(DType::kInt32, e->operands[0]) &&
+         is_round(e->operands[0]->operands[0]);
+}
+
+bool is_number(const Expr& e, double value) {
+  return e->kind == ExprKind::kFloatImm && e->float_value == value;
+}
+
+// min(at_least(round(x) + float32(z), LOW), HIGH) of the bounds of T, z an int32, as graphs quantise.
+bool is_bounded_float(DType to, const Expr& e) {
+  const double low = to == DType::kInt8 ? -128 : 0;
+  if (!is_binary(e, BinaryOp::kMin) || !is_number(e->operands[1], low + 255)) return false;
+  const Expr& above = e->operands[0];
+  if (!is_binary(above, BinaryOp::kAtLeast) || !is_number(above->operands[1], low)) return false;
+  const Expr& moved = above->operands[0];
+  return is_binary(moved, BinaryOp::kAdd) && is_round(moved->operands[0]) &&
+         is_cast_to(DType::kFloat32, moved->operands[1]) &&
+         moved->operands[1]->operands[0]->dtype == DType::kInt32;
 }
 
 }  // namespace
@@ -25,8 +43,9 @@ bool rounds_to_bytes(const Stmt& body) {
   bool all = true, some = false;
   visit(body, [&](const Stmt& s) {
     if (s->kind != StmtKind::kStore) return;
-    const bool rounds = dtype_bytes(s->buffer->dtype) == 1 && is_cast_to(s->buffer->dtype, s->value) &&
-                        is_rounded_sum(s->value->operands[0]);
+    const DType to = s->buffer->dtype;
+    const bool rounds = (to == DType::kUInt8 || to == DType::kInt8) && is_cast_to(to, s->value) &&
+                        (is_moved_int(s->value->operands[0]) || is_bounded_float(to, s->value->operands[0]));
     some = some || rounds;
     all = all && rounds;
   });
@@ -76,11 +95,19 @@ bool ValueEmitter::rounds_lanes(const Expr& e) const {
 }
 
 // T(int32(round(min(at_least(x, LOW - z), HIGH - z))) + z), what requantised sums are: LOW and HIGH are the
-// bounds of T, a type of bytes. Null: `e` is something else, or nothing here does it faster.
+// bounds of T, a type of bytes; or as is_bounded_float() has it. Null: `e` is something else, or nothing here does it faster.
 llvm::Value* ValueEmitter::saturated_bytes(DType to, const Expr& e) {
   const auto operand = [](const Expr& x, ExprKind kind, size_t i) {
     return x.defined() && x->kind == kind && i < x->operands.size() ? x->operands[i] : Expr();
   };
+  const bool packs =
+      machine_.has_byte_packs && (lanes_.count == 2 * kFullVector || lanes_.count == 4 * kFullVector);
+  if (packs && is_bounded_float(to, e)) {
+    const Expr& moved = e->operands[0]->operands[0];
+    const Expr &round = moved->operands[0], &zero_point = moved->operands[1]->operands[0];
+    if (rounds_lanes(round) && !lanes_.depends(zero_point))
+      return packed_bytes(to, emit(round->operands[0]), emit(zero_point));
+  }
   if (!machine_.has_saturation || !is_binary(e, BinaryOp::kAdd)) return nullptr;
   const Expr &whole = e->operands[0], &zero_point = e->operands[1];
   const Expr round = operand(whole, ExprKind::kCast, 0);
@@ -97,8 +124,7 @@ llvm::Value* ValueEmitter::saturated_bytes(DType to, const Expr& e) {
   if (!is_binary(bounded, BinaryOp::kMin) || !is_bound(bounded->operands[1], low + 255)) return nullptr;
   const Expr& above = bounded->operands[0];
   if (!is_binary(above, BinaryOp::kAtLeast) || !is_bound(above->operands[1], low)) return nullptr;
-  if (machine_.has_byte_packs && (lanes_.count == 2 * kFullVector || lanes_.count == 4 * kFullVector) &&
-      !lanes_.depends(zero_point))
+  if (packs && !lanes_.depends(zero_point))
     return packed_bytes(to, emit(above->operands[0]), emit(zero_point));
   return to == DType::kUInt8 ? saturated_lanes(above, zero_point) : nullptr;
 }

@@ -26,9 +26,14 @@ Support supports_pooling(const Target& t, const Pool2dWorkload& w) {
   if (!t.is_cpu()) return needs_target("a CPU", t);
   if (w.dtype == DType::kFloat32) return supported();
   const bool is_byte = w.dtype == DType::kUInt8 || w.dtype == DType::kInt8;
-  if (is_byte && w.pooling == Pooling::kMax && w.layout == "NCHW" && !pools_whole_images(w))
-    return supported();
-  return declined("needs float32, or maxima of bytes by windows in NCHW, got ", w.dtype);
+  const bool is_plain = channel_block(w.layout) == 1;
+  if (is_byte && w.pooling == Pooling::kMax && is_plain && !pools_whole_images(w)) return supported();
+  return declined("needs float32, or maxima of bytes by windows in NCHW or NHWC, got ", w.dtype, " in ",
+                  w.layout);
+}
+
+int64_t channels_of_vector(const Target& t, const Pool2dWorkload& w) {
+  return t.f32_lanes() * dtype_bytes(DType::kFloat32) / dtype_bytes(w.dtype);
 }
 
 int64_t pixels_of_vector(const Target& t, const Pool2dWorkload& w) {

@@ -25,9 +25,10 @@
 //   parallel n, c
 //     each lane its own pixels, then all lanes
 //
-// Declines types other than float32, but for maxima of bytes in NCHW.
+// Declines types other than float32, but for maxima of bytes in NCHW and NHWC.
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/cpu/cpu_images.h"
 #include "templates/cpu/cpu_rows.h"
 #include "templates/cpu/cpu_templates.h"
@@ -102,7 +103,8 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
 
   // What the vectors of a step are of: pixels of a whole image, or channels that lie side by side.
   static int64_t columns_of_vectors(const Pool2dWorkload& w) {
-    if (is_channels_last(w.layout)) return w.channels;
+    if (is_channels_last(w.layout))
+      return ceil_div(w.channels * dtype_bytes(w.dtype), dtype_bytes(DType::kFloat32));
     return cpu::pools_whole_images(w) ? w.kernel_height * w.kernel_width : 1;
   }
   static int64_t first_vectors(const Pool2dWorkload& w) {
@@ -133,7 +135,7 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dKnobs> {
       row_block = oh_outer;
     }
     if (is_channels_last(w.layout)) {
-      const auto [block, channel] = s.split(image.c, c[k.vectors] * t.f32_lanes());
+      const auto [block, channel] = s.split(image.c, c[k.vectors] * cpu::channels_of_vector(t, w));
       s.reorder({image.n, image.h, block, ow_outer, ow_inner, channel});
       image.c = block;
       image.in_block = channel;

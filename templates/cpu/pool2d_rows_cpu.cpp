@@ -14,7 +14,7 @@
 //         vectorized ow_inner
 //       write the tile
 //
-// Declines types other than float32 (but for maxima of bytes in NCHW), windows that do not overlap
+// Declines types other than float32 (but for maxima of bytes in NCHW and NHWC), windows that do not overlap
 // vertically, and windows too large to be written out.
 #include <algorithm>
 
@@ -89,7 +89,7 @@ class Pool2dRowsCpu final : public ScheduleTemplate<Pool2dWorkload, Pool2dRowsKn
     const auto [oh_outer, oh_inner] = s.split(image.h, c[k.tile_oh]);
     const auto [ow_outer, ow_inner] = s.split(image.w, c[k.tile_ow].inner);
     if (is_channels_last(w.layout)) {
-      const auto [block, channel] = s.split(image.c, t.f32_lanes());
+      const auto [block, channel] = s.split(image.c, cpu::channels_of_vector(t, w));
       s.reorder({image.n, oh_outer, block, ow_outer, oh_inner, ow_inner, channel});
       image.c = block;
       image.in_block = channel;

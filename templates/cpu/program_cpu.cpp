@@ -2,7 +2,8 @@
 //
 //   stages that only move elements, or compute little, become part of what reads them
 //   each other stage, in order:
-//     elements     parallel outer axes; vectors along the last ones
+//     elements     parallel outer axes; vectors along the last ones; what is read along another axis than it
+//                  is written by tiles, transposed in registers
 //     sums         parallel outer axes; a tile of `rows` x `vectors` in registers, the sum inside of it;
 //                  where what is added up lies along the sum: lanes of their own, combined at the end
 //
@@ -33,7 +34,7 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "program_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const ProgramWorkload&, const Target& t) const override {
     return t.is_cpu() ? supported() : needs_target("a CPU", t);
@@ -70,7 +71,7 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
       if (!done.insert(stage.buffer).second) continue;
       const Tensor tensor{stage.buffer};
       if (stage.store->reduce == ReduceOp::kNone)
-        schedule_elements(s, t, tensor, wide, c[k.fuse_axes]);
+        schedule_elements(s, t, tensor, *stage.store, wide, c[k.fuse_axes]);
       else
         schedule_sum(s, t, tensor, *stage.store, wide, c[k.rows]);
     }
@@ -82,10 +83,14 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
     attempt(s, [&](Schedule& copy) { copy.parallel(outer.size() == 1 ? outer[0] : copy.fuse(outer)); });
   }
 
-  static void schedule_elements(Schedule& s, const Target& t, const Tensor& tensor, int64_t wide,
-                                bool fuse_axes) {
+  static void schedule_elements(Schedule& s, const Target& t, const Tensor& tensor, const StmtNode& store,
+                                int64_t wide, bool fuse_axes) {
     std::vector<Axis> axes = s.spatial_axes(tensor);
     if (axes.empty()) return;
+    const size_t read = read_along(s, axes, store);
+    if (fuse_axes && read + 1 < axes.size() &&
+        attempt(s, [&](Schedule& copy) { transpose(copy, t, axes, read); }))
+      return;
     // The last axes as one, as long as vectors are longer than it, or do not divide it.
     while (fuse_axes && axes.size() > 1 &&
            (s.extent(axes.back()) < wide || s.extent(axes.back()) % t.f32_lanes() != 0)) {
@@ -104,6 +109,30 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, ProgramKnobs> 
     });
     share(s, t, axes);
   }
+
+  // The axis along which most is read in the order of memory, where the last one jumps; else the last one.
+  static size_t read_along(Schedule& s, const std::vector<Axis>& axes, const StmtNode& store) {
+    const size_t last = axes.size() - 1;
+    if (along(store, axes[last].var) >= 0) return last;
+    for (size_t a = last; a-- > 0;)
+      if (along(store, axes[a].var) > 0 && s.extent(axes[a]) > 1) return a;
+    return last;
+  }
+  // Vectors of both axes, by tiles that are transposed in registers.
+  static void transpose(Schedule& s, const Target& t, std::vector<Axis> axes, size_t read) {
+    const Axis last = axes.back();
+    const auto [row_tile, row] = s.split(axes[read], std::min(kTile, s.extent(axes[read])));
+    const auto [lane_tile, lane] = s.split(last, std::min(kTile, s.extent(last)));
+    axes[read] = row_tile;
+    axes.back() = lane_tile;
+    std::vector<Axis> order = axes;
+    order.insert(order.end(), {row, lane});
+    s.reorder(order);
+    s.vectorize(lane);
+    s.vectorize_rows(row);
+    share(s, t, axes);
+  }
+  static constexpr int64_t kTile = 16;
 
   static void schedule_sum(Schedule& s, const Target& t, const Tensor& tensor, const StmtNode& store,
                            int64_t wide, int64_t rows) {

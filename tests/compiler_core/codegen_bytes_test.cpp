@@ -12,8 +12,9 @@
 namespace tuner {
 namespace {
 
-// out[i, j] = T(int32(round(min(at_least(x[i, j], LOW - z), HIGH - z))) + z), `lanes` columns at a time.
-Program bytes_of(DType to, int64_t rows, int64_t columns, int64_t lanes) {
+// out[i, j] = T(int32(round(min(at_least(x[i, j], LOW - z), HIGH - z))) + z), `lanes` columns at a time; with
+// `floats` T(min(at_least(round(x[i, j]) + float32(z), LOW), HIGH)).
+Program bytes_of(DType to, int64_t rows, int64_t columns, int64_t lanes, bool floats = false) {
   te::Builder b("bytes");
   const Buffer x = b.input("x", {rows, columns}), z = b.input("z", {1}, to);
   b.compute("out", {rows, columns},
@@ -23,6 +24,11 @@ Program bytes_of(DType to, int64_t rows, int64_t columns, int64_t lanes) {
               const auto bound = [&](int64_t value) {
                 return cast(DType::kFloat32, int_imm(value, DType::kInt32) - zero);
               };
+              if (floats) {
+                const Expr moved = unary(UnaryOp::kRound, load(x, i)) + cast(DType::kFloat32, zero);
+                return cast(to, min(at_least(moved, float_imm(static_cast<double>(low))),
+                                    float_imm(static_cast<double>(low + 255))));
+              }
               const Expr bounded = min(at_least(load(x, i), bound(low)), bound(low + 255));
               return cast(to, cast(DType::kInt32, unary(UnaryOp::kRound, bounded)) + zero);
             },
@@ -68,19 +74,21 @@ TEST(CodegenBytes, AreRoundedMovedAndSaturated) {
         for (const double zero : to == DType::kInt8 ? std::vector<double>{-128, -3, 0, 127}
                                                     : std::vector<double>{0, 1, 128, 255}) {
           SCOPED_TRACE(str(t.name(), ", ", to, ", ", lanes, " lanes, zero point ", zero));
-          std::vector<std::vector<double>> args{numbers, {zero}, {}};
-          const Status ran = testing::run_compiled(bytes_of(to, rows, kColumns, lanes), args, t, 1);
-          ASSERT_TRUE(ran.is_ok()) << ran.message();
-          for (size_t i = 0; i < numbers.size(); ++i)
-            ASSERT_EQ(args.back()[i], byte_of(numbers[i], to, zero)) << numbers[i];
+          for (const bool floats : {false, true}) {
+            std::vector<std::vector<double>> args{numbers, {zero}, {}};
+            const Status ran = testing::run_compiled(bytes_of(to, rows, kColumns, lanes, floats), args, t, 1);
+            ASSERT_TRUE(ran.is_ok()) << ran.message();
+            for (size_t i = 0; i < numbers.size(); ++i)
+              ASSERT_EQ(args.back()[i], byte_of(numbers[i], to, zero)) << numbers[i] << " " << floats;
+          }
         }
 }
 
 // Two full vectors become bytes together; what a zero point makes stays outside of the loop.
 TEST(CodegenBytes, TakeFewInstructionsInALoop) {
   const Target t = *parse_target("llvm -mcpu=sapphirerapids");
-  const auto loop_of = [&](int64_t lanes) {
-    const Result<std::string> text = emit_asm(bytes_of(DType::kUInt8, 100, lanes, lanes), t);
+  const auto loop_of = [&](int64_t lanes, bool floats) {
+    const Result<std::string> text = emit_asm(bytes_of(DType::kUInt8, 100, lanes, lanes, floats), t);
     EXPECT_TRUE(text.is_ok()) << text.message();
     const size_t end = text->find("\tjl\t"), begin = text->rfind("\n.LBB", end);
     EXPECT_NE(end, std::string::npos);
@@ -93,13 +101,14 @@ TEST(CodegenBytes, TakeFewInstructionsInALoop) {
     return n;
   };
   for (const int64_t lanes : {16, 32, 64}) {
-    const std::string loop = loop_of(lanes);
+    const std::string loop = loop_of(lanes, /*floats=*/false);
     EXPECT_EQ(count(loop, "vcvtps2dq"), lanes / 16) << loop;
     EXPECT_EQ(count(loop, "cvtsi2ss") + count(loop, "broadcast") + count(loop, "movzbl"), 0) << loop;
     EXPECT_EQ(count(loop, "vpmovusdb"), lanes == 16 ? 1 : 0) << loop;
     EXPECT_EQ(count(loop, "vpackuswb"), lanes == 16 ? 0 : 1) << loop;
     EXPECT_EQ(count(loop, "vpaddsw"), lanes / 32) << loop;
   }
+  for (const int64_t lanes : {32, 64}) EXPECT_EQ(count(loop_of(lanes, true), "vpackuswb"), 1) << lanes;
 }
 
 }  // namespace

@@ -67,6 +67,24 @@ TEST(Pool2dCpu, MaximaOfBytes) {
       }
   }
   EXPECT_GT(tried, 20);
+  for (const char* layout : {"NCHW", "NHWC"}) {
+    Pool2dWorkload w = pool(64, 20, 20, 3, 2, 1, layout);
+    w.dtype = DType::kUInt8;
+    for (const AnyTemplate* each : {&pool2d_cpu(), &pool2d_rows_cpu()})
+      EXPECT_TRUE(each->supports(Workload(w), cpu(512, 32)).yes) << layout;
+  }
+}
+
+// A vector of bytes has four times as many channels.
+TEST(Pool2dCpu, ChannelsOfBytesFillVectors) {
+  Pool2dWorkload w = pool(64, 20, 20, 3, 2, 1, "NHWC");
+  w.dtype = DType::kUInt8;
+  const auto instance = pool2d_cpu().apply(w, cpu(512, 32));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program =
+      (*instance)->instantiate(config_from_text("tile_oh=1 tile_ow=2 unroll_kw=1 vectors=1").value());
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_THAT(to_text(*program), ::testing::HasSubstr("vectorized c in 0..64"));
 }
 
 TEST(Pool2dCpu, GlobalPoolingIsAReduction) {

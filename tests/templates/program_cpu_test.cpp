@@ -31,6 +31,25 @@ TEST(ProgramCpu, EveryKindOfFragmentIsRight) {
   }
 }
 
+// What is read along another axis than it is written comes in tiles of both, transposed in registers.
+TEST(ProgramCpu, TransposesByTiles) {
+  for (const char* text :
+       {"in=uint8[1,49,70] Transpose(0){perm=[0;2;1]}", "in=float32[3,33,18] Transpose(0){perm=[0;2;1]}",
+        "in=float32[5,4,20,6] Transpose(0){perm=[0;3;1;2]} Relu(1)"}) {
+    SCOPED_TRACE(text);
+    const Workload w = program(text);
+    const auto instance = program_cpu().apply(w, cpu(512, 32));
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const auto scheduled =
+        (*instance)->instantiate(config_from_text("fuse_axes=1 inline_all=0 rows=1 vectors=2").value());
+    ASSERT_TRUE(scheduled.is_ok()) << scheduled.message();
+    EXPECT_THAT(to_text(*scheduled), ::testing::HasSubstr("vector_rows "));
+    ASSERT_NO_FATAL_FAILURE(expect_configs_right(program_cpu(), w, cpu(512, 32), 8, 7150));
+    for (const Target& target : hosts(/*threads=*/2))
+      ASSERT_NO_FATAL_FAILURE(expect_code_right(program_cpu(), w, target, 8, 7150));
+  }
+}
+
 // Parts of random graphs: chains, diamonds, sums of what was moved, several stages at root.
 TEST(ProgramCpu, RandomFragmentsAreRight) {
   for (const uint32_t seed : Seeds(7200, 60)) {

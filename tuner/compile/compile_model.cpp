@@ -138,7 +138,7 @@ Result<ModelSteps> steps_for(const CompileRequest& request, graph::Graph graph, 
   if (request.precision) narrow_products(*steps, *request.precision);
   const Layouts layouts = accelerator != nullptr ? accelerated_layouts(*steps)
                           : request.blocks       ? blocked_layouts(*steps, target)
-                                                 : plain_layouts(*steps, target);
+                                                 : chosen_layouts(*steps, target);
   RETURN_IF_ERROR(apply_layouts(*steps, layouts, target, accelerator));
   return steps;
 }

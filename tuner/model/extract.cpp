@@ -14,7 +14,7 @@ Result<ModelSteps> steps_on(graph::Graph graph, const Target& target) {
   ASSIGN_OR_RETURN(ModelSteps steps, partition(std::move(graph), {}, kLeastGuarded, nullptr,
                                                target.family->in_process() ? &target : nullptr));
   if (!backend_of(target).ships_objects()) return steps;
-  RETURN_IF_ERROR(apply_layouts(steps, plain_layouts(steps, target), target));
+  RETURN_IF_ERROR(apply_layouts(steps, chosen_layouts(steps, target), target));
   plan_memory(steps, target, /*algorithms=*/"");
   return steps;
 }

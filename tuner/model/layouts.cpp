@@ -91,14 +91,45 @@ int64_t block_of(const ModelStep& step) {
   return 1;
 }
 
-Layouts plain_layouts(const ModelSteps& model, const Target&) {
-  return Layouts(model.graph.values.size(), 1);
+Layouts plain_layouts(const ModelSteps& model) { return Layouts(model.graph.values.size(), 1); }
+
+Layouts chosen_layouts(const ModelSteps& model, const Target& target) {
+  Layouts layouts = plain_layouts(model);
+  if (!target.is_cpu() || !target.is_x86() || !target.has_tiles(DType::kInt8)) return layouts;
+  const auto multiplies = [&](const ModelStep& step) {
+    const auto* w = step.workload.get_if<Conv2dWorkload>();
+    return w != nullptr && w->dtype == DType::kInt8 && w->groups == 1;
+  };
+  const auto pools = [&](const ModelStep& step) {
+    const auto* pool = step.workload.get_if<Pool2dWorkload>();
+    if (pool == nullptr || dtype_bytes(pool->dtype) != 1) return false;
+    Pool2dWorkload w = *pool;
+    w.layout = layout_name(kChannelsLast);
+    return is_served(w, target);
+  };
+  const auto follows = [&](const ModelStep& step) { return step.flat || pools(step); };
+  // A convolution reads it, perhaps behind poolings and sums.
+  std::vector<bool> wanted(layouts.size(), false), fixed(layouts.size(), false);
+  for (auto step = model.steps.rbegin(); step != model.steps.rend(); ++step) {
+    if (multiplies(*step)) wanted[step->reads[0]] = true;
+    if (wanted[step->writes] && follows(*step))
+      for (const ValueId v : step->reads) wanted[v] = true;
+  }
+  for (const ValueId v : model.graph.outputs) fixed[v] = true;
+  for (ValueId v = 0; v < layouts.size(); ++v)
+    if (model.aliases[v].source != v) fixed[v] = fixed[model.aliases[v].source] = true;
+  for (const ModelStep& step : model.steps) {
+    const ValueId v = step.writes;
+    if (wanted[v] && !fixed[v] && has_pixels(model.graph[v]) && (multiplies(step) || follows(step)))
+      layouts[v] = kChannelsLast;
+  }
+  return layouts;
 }
 
 Layouts blocked_layouts(const ModelSteps& model, const Target& target) {
   const graph::Graph& graph = model.graph;
   const int64_t block = target.f32_lanes();
-  Layouts layouts = plain_layouts(model, target);
+  Layouts layouts = plain_layouts(model);
   if (channel_block(layout_name(block)) == 0) return layouts;
   for (const ModelStep& step : model.steps) {
     const graph::TensorType& type = graph[step.writes].type;

@@ -270,8 +270,7 @@ class QuantizedAnchors {
     const graph::TensorType flat{use_.dtype(0), {g_[a].type.elements()}};
     const auto workload = alone(flat, {{0, flat}, {3, flat}});
     auto anchor = workload ? served(*workload, *workload, {a, b}) : std::nullopt;
-    if (anchor)
-      anchor->flat = !target_.family->in_process();  // on a CPU an image may lie anyhow only as it is
+    if (anchor) anchor->flat = true;
     return anchor;
   }
 

@@ -134,7 +134,7 @@ TEST(ModelLayouts, BlocksGoFromConvolutionToConvolution) {
 TEST(ModelLayouts, WhatTheyMayNotBeIsToldWithTheStep) {
   const Target target = *parse_target("llvm -mcpu=skylake-avx512");
   Planned p = planned(read(*testing::network("resnet50", {.narrower = 8})));
-  Layouts layouts = plain_layouts(p.model, target);
+  Layouts layouts = plain_layouts(p.model);
   layouts[p.model.steps.back().writes] = 16;  // of a product
   EXPECT_THAT(apply_layouts(p.model, layouts, target).message(),
               ::testing::HasSubstr("writes what is to lie in blocks"));

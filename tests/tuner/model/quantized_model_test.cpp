@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/graph/reference.h"
 #include "tests/models/quantized_networks.h"
 #include "tests/random_seed.h"
 #include "tests/tuner/model/carried_out.h"
+#include "tuner/model/layouts.h"
 #include "tuner/model/model_file.h"
 
 namespace tuner {
@@ -18,33 +20,38 @@ using testing::Numbers;
 
 class QuantizedModel : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(QuantizedModel, HasNoFloatsBetweenLayers) {
-  const auto bytes =
-      testing::quantized_network(GetParam(), {.image = 32, .batch = 2, .narrower = 8, .seed = first_seed(3)});
-  ASSERT_TRUE(bytes.is_ok()) << bytes.message();
-  const auto before = read_model(*bytes, nullptr, {}, model_evaluator());
-  ASSERT_TRUE(before.is_ok()) << before.message();
-  graph::Graph graph = *before;
-  ASSERT_TRUE(optimize(graph, model_evaluator()));
-  auto model = partition(std::move(graph));
-  ASSERT_TRUE(model.is_ok()) << model.message();
-  int64_t floats = 0, products = 0;
-  for (const ModelStep& step : model->steps) {
-    floats += model->graph[step.writes].type.dtype == DType::kFloat32 ? 1 : 0;
-    const auto* conv = step.workload.get_if<Conv2dWorkload>();
-    products += conv != nullptr && conv->dtype == DType::kInt8 ? 1 : 0;
+// Constants are views of the bytes.
+struct Network {
+  Network(const std::string& name, int64_t narrower)
+      : bytes(testing::quantized_network(
+            name, {.image = 32, .batch = 2, .narrower = narrower, .seed = first_seed(3)})) {
+    CHECK(bytes.is_ok()) << bytes.message();
+    auto read = read_model(*bytes, nullptr, {}, model_evaluator());
+    CHECK(read.is_ok()) << read.message();
+    graph = *std::move(read);
   }
-  EXPECT_EQ(floats, 1) << "the scores";
-  EXPECT_GE(products, GetParam().starts_with("mobilenetv2") ? 50 : 53);
+  Result<std::string> bytes;
+  graph::Graph graph;
+};
 
+ModelSteps steps_of(graph::Graph graph) {
+  CHECK(optimize(graph, model_evaluator()).is_ok());
+  auto model = partition(std::move(graph));
+  CHECK(model.is_ok()) << model.message();
+  return *std::move(model);
+}
+
+// `model`, planned for `target`, carried out on random numbers, beside the reference of the network.
+void expect_right(const std::string& name, const graph::Graph& network, ModelSteps model,
+                  const Target& target) {
   std::mt19937 random(first_seed(4));
   std::uniform_real_distribution<float> number(0, 2);
-  Numbers data(static_cast<size_t>((*before)[before->inputs[0]].type.elements()));
+  Numbers data(static_cast<size_t>(network[network.inputs[0]].type.elements()));
   for (double& x : data) x = static_cast<double>(number(random));
-  const auto expected = run_reference(*before, {data}, model_evaluator());
+  const auto expected = run_reference(network, {data}, model_evaluator());
   ASSERT_TRUE(expected.is_ok()) << expected.message();
-  const MemoryPlan plan = plan_memory(*model, *parse_target("llvm -mcpu=haswell"), "");
-  const std::vector<Numbers> found = testing::carry_out(*model, plan, {data});
+  const MemoryPlan plan = plan_memory(model, target, "");
+  const std::vector<Numbers> found = testing::carry_out(model, plan, {data});
   ASSERT_EQ(found[0].size(), (*expected)[0].size());
   // A tie between two bytes of a layer may go either way, which the layers behind it carry on.
   double most = 0, error = 0;
@@ -53,8 +60,52 @@ TEST_P(QuantizedModel, HasNoFloatsBetweenLayers) {
     error = std::max(error, std::fabs(found[0][k] - (*expected)[0][k]));
   }
   ASSERT_GT(most, 0);
-  EXPECT_LE(error, (GetParam().ends_with("_qdq") ? 0.05 : 1e-6) * most);
+  EXPECT_LE(error, (name.ends_with("_qdq") ? 0.05 : 1e-6) * most);
 }
+
+TEST_P(QuantizedModel, HasNoFloatsBetweenLayers) {
+  const Network network(GetParam(), 8);
+  const ModelSteps model = steps_of(network.graph);
+  int64_t floats = 0, products = 0;
+  for (const ModelStep& step : model.steps) {
+    floats += model.graph[step.writes].type.dtype == DType::kFloat32 ? 1 : 0;
+    const auto* conv = step.workload.get_if<Conv2dWorkload>();
+    products += conv != nullptr && conv->dtype == DType::kInt8 ? 1 : 0;
+  }
+  EXPECT_EQ(floats, 1) << "the scores";
+  EXPECT_GE(products, GetParam().starts_with("mobilenetv2") ? 50 : 53);
+  expect_right(GetParam(), network.graph, model, *parse_target("llvm -mcpu=haswell"));
+}
+
+// A matrix unit takes the pixels of bytes in NHWC: from the first convolution to the last one of a residual
+// network, through its pooling and its sums. Depthwise convolutions have planes.
+TEST_P(QuantizedModel, LiesInNhwcForAMatrixUnit) {
+  const Network network(GetParam(), 4);
+  ModelSteps model = steps_of(network.graph);
+  const Target amx = *parse_target("llvm -mcpu=sapphirerapids"),
+               without = *parse_target("llvm -mcpu=icelake-server");
+  EXPECT_EQ(chosen_layouts(model, without), plain_layouts(model));
+  const Status applied = apply_layouts(model, chosen_layouts(model, amx), amx);
+  ASSERT_TRUE(applied.is_ok()) << applied.message();
+  std::map<std::string, int> layouts;
+  for (const ModelStep& step : model.steps) {
+    if (const auto* conv = step.workload.get_if<Conv2dWorkload>())
+      ++layouts[str(conv->groups > 1 ? "grouped " : "", conv->layout, " to ", conv->out_layout)];
+    if (const auto* pool = step.workload.get_if<Pool2dWorkload>()) ++layouts["pooling " + pool->layout];
+    if (step.name.ends_with(" as NHWC") || step.name.ends_with(" as NCHW")) ++layouts["moved"];
+  }
+  if (GetParam().starts_with("resnet50")) {
+    EXPECT_EQ(layouts["pooling NHWC"], 1);
+    EXPECT_EQ(layouts["NCHW to NHWC"], 1) << "the first one";
+    EXPECT_GE(layouts["NHWC to NHWC"], 40) << "all but those on images of one pixel, which are both";
+    EXPECT_LE(layouts["moved"], 1) << "what the last sum adds";
+    EXPECT_EQ(layouts["grouped NHWC to NHWC"], 0);
+  } else {
+    EXPECT_EQ(layouts["moved"], 0);
+  }
+  expect_right(GetParam(), network.graph, model, amx);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, QuantizedModel,
                          ::testing::Values("resnet50_int8", "mobilenetv2_int8", "resnet50_qdq",
                                            "mobilenetv2_qdq"),
