@@ -55,8 +55,8 @@ bool rounds_to_bytes(const Stmt& body) {
   return some && all;
 }
 
-// int32(round(x)) of float32 as one instruction, or one for each full vector. Null: the target has none for as
-// many lanes, or `e` rounds nothing.
+// int32(round(x)) of float32 as one instruction, or one for each full vector. Null: the target has none for
+// as many lanes, or `e` rounds nothing.
 llvm::Value* ValueEmitter::nearest_int(const Expr& e) {
   if (!rounds_lanes(e)) return nullptr;
   llvm::Value* x = emit(e->operands[0]);
@@ -95,7 +95,8 @@ bool ValueEmitter::rounds_lanes(const Expr& e) const {
 }
 
 // T(int32(round(min(at_least(x, LOW - z), HIGH - z))) + z), what requantised sums are: LOW and HIGH are the
-// bounds of T, a type of bytes; or as is_bounded_float() has it. Null: `e` is something else, or nothing here does it faster.
+// bounds of T, a type of bytes; or as is_bounded_float() has it. Null: `e` is something else, or nothing here
+// does it faster.
 llvm::Value* ValueEmitter::saturated_bytes(DType to, const Expr& e) {
   const auto operand = [](const Expr& x, ExprKind kind, size_t i) {
     return x.defined() && x->kind == kind && i < x->operands.size() ? x->operands[i] : Expr();

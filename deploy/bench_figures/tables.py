@@ -218,6 +218,7 @@ NETWORKS = Table(
         Row("`resnet50_int8`", ("resnet50_int8",), limit=PEAK, machine="zen5"),
         Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), limit=PEAK, machine="zen5"),
         Row("`resnet50_blocked_int8`", ("resnet50_blocked_int8",), limit=PEAK, machine="intel-amx"),
+        Row("`resnet50_nhwc_int8`", ("resnet50_nhwc_int8",), limit=PEAK, machine="intel-amx"),
     ),
 )
 
@@ -234,6 +235,7 @@ CONVOLUTIONS = Table(
         "`resnet50_int8`",
         "`resnet50_blocked_int8`",
         "the same, Xeon",
+        "NHWC",
     ),
     rows=(
         *_convolutions("resnet50", "NCHW", "zen5"),
@@ -242,6 +244,7 @@ CONVOLUTIONS = Table(
         *_convolutions("resnet50_int8", "NCHW int8", "zen5"),
         *_convolutions("resnet50_blocked_int8", "blocked int8", "zen5"),
         *_convolutions("resnet50_blocked_int8", "blocked int8", "intel-amx"),
+        *_convolutions("resnet50_nhwc_int8", "NHWC int8", "intel-amx"),
     ),
 )
 
@@ -288,6 +291,7 @@ README = Table(
             machine="intel-amx",
         ),
         Row("ResNet-50's convolutions, int8, in blocks", ("resnet50_blocked_int8",), machine="intel-amx"),
+        Row("- int8, NHWC", ("resnet50_nhwc_int8",), machine="intel-amx"),
         Row("matmul, float32", ("products_f32",), machine="h200"),
         Row("matmul, 16 bits", ("products_16bit_wgmma",), machine="h200"),
     ),

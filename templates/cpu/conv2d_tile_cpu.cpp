@@ -230,8 +230,8 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dTileKn
   }
 
  private:
-  // Of pixels that are read in place also rows of which two tiles, or one, divide them: no tile reaches beyond
-  // the last one.
+  // Of pixels that are read in place also rows of which two tiles, or one, divide them: no tile reaches
+  // beyond the last one.
   static std::vector<int64_t> rows_for(const Shape& shape, int64_t m) {
     std::vector<int64_t> rows = shape.unit.rows_for(m);
     if (!shape.reads_in_place()) return rows;

@@ -95,7 +95,7 @@ Layouts plain_layouts(const ModelSteps& model) { return Layouts(model.graph.valu
 
 Layouts chosen_layouts(const ModelSteps& model, const Target& target) {
   Layouts layouts = plain_layouts(model);
-  if (!target.is_cpu() || !target.is_x86() || !target.has_tiles(DType::kInt8)) return layouts;
+  if (!target.is_x86() || !target.has_tiles(DType::kInt8)) return layouts;
   const auto multiplies = [&](const ModelStep& step) {
     const auto* w = step.workload.get_if<Conv2dWorkload>();
     return w != nullptr && w->dtype == DType::kInt8 && w->groups == 1;

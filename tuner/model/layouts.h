@@ -21,8 +21,8 @@ inline constexpr int64_t kChannelsLast = 0;
 // Everything plain, as in the file.
 Layouts plain_layouts(const ModelSteps& model);
 // The rule of today. Plain: over the convolutions of ResNet-50 in float32 blocks are worth 4 %
-// (docs/figures.md), and what has no blocked form (concat, resize, what stands between) would have to be moved.
-// But NHWC between convolutions of bytes by a matrix unit (AMX), which takes pixels as they lie so.
+// (docs/figures.md), and what has no blocked form (concat, resize, what stands between) would have to be
+// moved. But NHWC between convolutions of bytes by a matrix unit (AMX), which takes pixels as they lie so.
 Layouts chosen_layouts(const ModelSteps& model, const Target& target);
 // Blocks of a vector's lanes from convolution to convolution and through pools, wherever nobody else reads or
 // shows a value.
