@@ -401,7 +401,8 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Conv2dTileKn
   }
   // Terms of a pixel that lie side by side.
   static int64_t side_by_side(const Shape& shape) {
-    if (shape.folds) return shape.unit.groups > 1 ? std::min(shape.fold.slot, shape.step) : 1;
+    if (shape.folds)
+      return shape.unit.groups > 1 && shape.w.dilation[1] == 1 ? std::min(shape.fold.slot, shape.step) : 1;
     return is_channels_last(shape.w.layout) ? shape.step : channel_block(shape.w.layout);
   }
 

@@ -44,8 +44,7 @@ Fold fold_of(const Conv2dWorkload& w, const cpu::TileUnit& unit) {
 }
 
 bool pays(const Fold& f, const Conv2dWorkload& w, int64_t step) {
-  if (channel_block(w.layout) != 1 || w.dilation[1] != 1 || w.kernel_height * w.kernel_width == 1)
-    return false;
+  if (channel_block(w.layout) != 1 || w.kernel_height * w.kernel_width == 1) return false;
   return round_up(w.in_channels, step) * w.kernel_height * w.kernel_width >=
          2 * round_up(f.rows * f.slot, step) * f.blocks;
 }
@@ -109,7 +108,10 @@ Expr pixel(const Shape& shape, const Buffer& from, const Indices& i) {
     const Fold& f = shape.fold;
     const Expr in_slot = floor_mod(i[3], f.slot),
                line = row * shape.down.stride + i[1] + floor_div(i[3], f.slot) * w.dilation[0];
-    const Expr value = load(from, {i[0], line, column * (w.stride[1] * f.channels) + in_slot});
+    const Expr tap = w.dilation[1] == 1 ? in_slot
+                                        : floor_div(in_slot, f.channels) * (w.dilation[1] * f.channels) +
+                                              floor_mod(in_slot, f.channels);
+    const Expr value = load(from, {i[0], line, column * (w.stride[1] * f.channels) + tap});
     // Beyond what is taken weights are 0, and so are products of integers.
     return where(f.slot > f.taken && is_float(w.dtype) ? in_slot < f.taken : Expr(), value);
   }
@@ -160,7 +162,8 @@ Shape::Shape(const Conv2dWorkload& task, const cpu::TileUnit& of)
   out_height = one_row ? 1 : w.out_height();
   out_width = one_row ? sums : w.out_width();
   fold.lines = (down.plane - 1) * down.stride + down.phases + (fold.rows - 1) * w.dilation[0];
-  fold.line = (w.out_width() - 1) * w.stride[1] * fold.channels + fold.slot;
+  const int64_t columns = (ceil_div(fold.slot, fold.channels) - 1) * w.dilation[1] + 1;
+  fold.line = ((w.out_width() - 1) * w.stride[1] + columns) * fold.channels;
 }
 
 bool Shape::pixels_are_rows() const { return out_block > 1 || is_channels_last(w.out_layout); }

@@ -38,6 +38,8 @@ struct Taps {
 // of pixels side by side are one line, and those that a row of the window covers follow each other in it:
 //
 //   term t of output q = line[(t / slot) * dilation + the row of q][first of q + t % slot]
+//
+// (With a dilation along the line its pixels are that far apart.)
 struct Fold {
   int64_t channels;  // of a pixel in a line: the image's; of several planes (NCHW) filled up to whole groups
   int64_t taken;     // of a line by one output: kernel_width * channels

@@ -316,7 +316,7 @@ Conv2dWorkload drawn(std::mt19937_64& random, const Types& types, bool one_tap, 
     w.in_channels = between(1, 6);
     w.kernel_height = between(1, 8);
     w.kernel_width = between(2, 8);
-    w.dilation[1] = 1;
+    if (between(0, 3) > 0) w.dilation[1] = 1;
   }
   w.in_height += (w.kernel_height - 1) * w.dilation[0];
   w.in_width += (w.kernel_width - 1) * w.dilation[1];

@@ -176,7 +176,7 @@ matmul cpu, version 3, of 3132: block_k=0 block_m=0 narrow_panels=no next_panel=
 matmul tile cpu, version 3, of 24: across=2 block_k=0 block_m=0 down=2 next_panel=no pack_a=no rows=12
 matmul dot cpu, version 3, of 798: block_m=0 narrow_panels=no next_panel=no pack_a=no prefetch_b=0 tile_m=4 tile_n=16 unroll_k=1
 matmul nbits cpu, version 1, of 15: prefetch_b=0 tile_m=3 tile_n=16 vectors=2
-conv2d tile cpu, version 2, of 24: across=2 block=0 down=2 next_panel=no pack_block=no rows=16
+conv2d tile cpu, version 3, of 48: across=2 block=0 by_tile=no down=2 in_place=no next_panel=no pack_block=no rows=16
 conv2d rows dot cpu, version 1, of 13: tile_oc=8 tile_ow=10
 conv2d direct cpu, version 3, of 10226: block_ic=16 block_oh=0 narrow_panels=no next_panel=yes tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=1 unroll_kw=no
 depthwise conv2d dot cpu, version 1, of 6: block_rows=7 tile_p=56
@@ -199,7 +199,7 @@ transpose cpu, version 1, of 36: block_columns=4 block_rows=4 order=along_out or
 elementwise cpu, version 1, of 4: vectors=4
 attention cpu, version 1, of 3600: block=4 copies=whole pack_values=yes rows=4 tile_e=8 tile_i=3 tile_s=24 unroll=2 vectors=2
 recurrence cpu, version 2, of 72: prefetch=0 tile_b=2 tile_n=32 unroll_k=1 vectors=1
-program cpu, version 1, of 16: fuse_axes=yes inline_all=no rows=1 vectors=2
+program cpu, version 2, of 16: fuse_axes=yes inline_all=no rows=1 vectors=2
 matmul tf32 cuda, version 3, of 18900: ahead=yes block_k=32 group_m=1 layout_a=xor layout_b=xor min_blocks=1 split_k=1 stages=3 tiles_m=1 tiles_n=4 unroll_stages=no warps_m=2 warps_n=2
 matmul cuda, version 4, of 1123016: block_k=8 double_buffer=yes group_m=1 lanes_m=8 layout_a=pad layout_b=plain min_blocks=2 rows_a=1 rows_b=1 split_k=1 strided_m=no strided_n=no thread_m=2 thread_n=2 unroll_k=8 unroll_stages=no vector_a=2 vector_b=1 warps_m=2 warps_n=2
 matmul wgmma cuda, version 2, of 8: columns=64 group_m=1 groups_m=1 groups_n=1 min_blocks=1 overlap=no split_k=1 stages=2 steps=1 tma=yes
