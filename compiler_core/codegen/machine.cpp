@@ -29,6 +29,7 @@
 #include "llvm/Transforms/Scalar.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 
 namespace tuner::codegen {
@@ -101,17 +102,30 @@ bool add_selection(llvm::CodeGenTargetMachineImpl& machine, llvm::TargetPassConf
   return true;
 }
 
-// Sums that become bytes: their zero points, and what follows from them, are the same for all elements, and
-// take as long as the arithmetic of a short vector.
-bool has_rounding(const llvm::Function& f) {
-  return std::ranges::any_of(llvm::instructions(f), [](const llvm::Instruction& i) {
-    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-    if (call == nullptr) return false;
-    const llvm::Intrinsic::ID id = call->getIntrinsicID();
-    return id == llvm::Intrinsic::x86_sse2_cvtps2dq || id == llvm::Intrinsic::x86_avx_cvt_ps2dq_256 ||
-           id == llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512;
-  });
+bool rounds(const llvm::Instruction& i) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+  if (call == nullptr) return false;
+  const llvm::Intrinsic::ID id = call->getIntrinsicID();
+  return id == llvm::Intrinsic::x86_sse2_cvtps2dq || id == llvm::Intrinsic::x86_avx_cvt_ps2dq_256 ||
+         id == llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512;
 }
+
+// Takes out of innermost loops where sums become bytes what all elements share: zero points, and what follows
+// from them, take as long as the arithmetic of a short vector. Not out of others: what leaves a loop keeps a
+// register in those around it, where sums are added up.
+class HoistFromRounding : public llvm::PassInfoMixin<HoistFromRounding> {
+ public:
+  llvm::PreservedAnalyses run(llvm::Loop& loop, llvm::LoopAnalysisManager& analyses,
+                              llvm::LoopStandardAnalysisResults& results, llvm::LPMUpdater& updater) {
+    const bool some = loop.isInnermost() && std::ranges::any_of(loop.blocks(), [](const auto* block) {
+                        return std::ranges::any_of(*block, rounds);
+                      });
+    return some ? licm_.run(loop, analyses, results, updater) : llvm::PreservedAnalyses::all();
+  }
+
+ private:
+  llvm::LICMPass licm_{llvm::LICMOptions()};
+};
 
 std::string triple_text(const Target& target) {
   return llvm::Triple::normalize(target.mtriple.empty() ? "x86_64-linux-gnu" : target.mtriple);
@@ -229,12 +243,11 @@ Status Machine::optimize(llvm::Module& module) const {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   llvm::FunctionPassManager hoisting;
-  hoisting.addPass(
-      llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  hoisting.addPass(llvm::createFunctionToLoopPassAdaptor(HoistFromRounding(), /*UseMemorySSA=*/true));
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     passes.run(f, functions);
-    if (has_rounding(f)) hoisting.run(f, functions);
+    if (std::ranges::any_of(llvm::instructions(f), rounds)) hoisting.run(f, functions);
   }
   constexpr int kNeonRegisters = 32;
   if (machine_->getTargetTriple().isAArch64())

@@ -263,7 +263,7 @@ TEST(Conv2dTileCpu, DefaultIsValidForAnyShape) {
     for (const Types& types : kTypes)
       for (const char* layout : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"})
         for (const int64_t size : {2, 7, 56, 224})
-          for (const int64_t oc : {2, 5, 16, 48, 512})
+          for (const int64_t oc : {2, 48, 512})
             for (const int64_t ic : {3, 80, 512})
               for (const auto& [kernel, stride] :
                    {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {3, 1}, {3, 2}, {7, 2}}) {
