@@ -1,4 +1,6 @@
 // Pooling on CPUs: loops of one config, and random configs against the oracle.
+#include <gmock/gmock.h>
+
 #include "templates/registry/registry.h"
 #include "tests/templates/template_check.h"
 
