@@ -25,7 +25,16 @@ bool is_number(const Expr& e, double value) {
   return e->kind == ExprKind::kFloatImm && e->float_value == value;
 }
 
-// min(at_least(round(x) + float32(z), LOW), HIGH) of the bounds of T, z an int32, as graphs quantise.
+// An int32 that a byte holds: then 16 bits hold it, too.
+bool is_of_a_byte(const Expr& z) {
+  if (z->dtype != DType::kInt32) return false;
+  if (z->kind == ExprKind::kCast)
+    return z->operands[0]->dtype == DType::kUInt8 || z->operands[0]->dtype == DType::kInt8;
+  int64_t value = 0;
+  return is_const_int(z, &value) && value >= -128 && value <= 255;
+}
+
+// min(at_least(round(x) + float32(z), LOW), HIGH) of the bounds of T, z a byte, as graphs quantise.
 bool is_bounded_float(DType to, const Expr& e) {
   const double low = to == DType::kInt8 ? -128 : 0;
   if (!is_binary(e, BinaryOp::kMin) || !is_number(e->operands[1], low + 255)) return false;
@@ -33,8 +42,7 @@ bool is_bounded_float(DType to, const Expr& e) {
   if (!is_binary(above, BinaryOp::kAtLeast) || !is_number(above->operands[1], low)) return false;
   const Expr& moved = above->operands[0];
   return is_binary(moved, BinaryOp::kAdd) && is_round(moved->operands[0]) &&
-         is_cast_to(DType::kFloat32, moved->operands[1]) &&
-         moved->operands[1]->operands[0]->dtype == DType::kInt32;
+         is_cast_to(DType::kFloat32, moved->operands[1]) && is_of_a_byte(moved->operands[1]->operands[0]);
 }
 
 }  // namespace
@@ -125,7 +133,7 @@ llvm::Value* ValueEmitter::saturated_bytes(DType to, const Expr& e) {
   if (!is_binary(bounded, BinaryOp::kMin) || !is_bound(bounded->operands[1], low + 255)) return nullptr;
   const Expr& above = bounded->operands[0];
   if (!is_binary(above, BinaryOp::kAtLeast) || !is_bound(above->operands[1], low)) return nullptr;
-  if (packs && !lanes_.depends(zero_point))
+  if (packs && is_of_a_byte(zero_point) && !lanes_.depends(zero_point))
     return packed_bytes(to, emit(above->operands[0]), emit(zero_point));
   return to == DType::kUInt8 ? saturated_lanes(above, zero_point) : nullptr;
 }

@@ -2,6 +2,7 @@
 // run. What is right is computed here.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -82,6 +83,32 @@ TEST(CodegenBytes, AreRoundedMovedAndSaturated) {
               ASSERT_EQ(args.back()[i], byte_of(numbers[i], to, zero)) << numbers[i] << " " << floats;
           }
         }
+}
+
+// A number that is added need not be a byte: 16 bits do not hold it.
+TEST(CodegenBytes, AreMovedByAnyInteger) {
+  for (const int64_t moved : {-300, 300, 70000}) {
+    te::Builder b("bytes");
+    const Buffer x = b.input("x", {64});
+    b.compute(
+        "out", {64},
+        [&](const te::Indices& i) {
+          const Expr sum =
+              unary(UnaryOp::kRound, load(x, i)) + cast(DType::kFloat32, int_imm(moved, DType::kInt32));
+          return cast(DType::kUInt8, min(at_least(sum, float_imm(0)), float_imm(255)));
+        },
+        BufferRole::kOutput);
+    Schedule s(b.finish());
+    s.vectorize(s.axes<1>(s.tensor("out"))[0]);
+    const Result<Program> program = s.finish();
+    ASSERT_TRUE(program.is_ok()) << program.message();
+    std::vector<double> numbers;
+    for (int i = 0; i < 64; ++i) numbers.push_back(8 * i - 100 - static_cast<double>(moved));
+    std::vector<std::vector<double>> args{numbers, {}};
+    ASSERT_TRUE(testing::run_compiled(*program, args, host_target(), 1).is_ok());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_EQ(args.back()[i], std::clamp(numbers[i] + static_cast<double>(moved), 0.0, 255.0)) << moved;
+  }
 }
 
 // Two full vectors become bytes together; what a zero point makes stays outside of the loop.
