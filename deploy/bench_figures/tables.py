@@ -235,7 +235,7 @@ CONVOLUTIONS = Table(
         "`resnet50_int8`",
         "`resnet50_blocked_int8`",
         "the same, Xeon",
-        "NHWC",
+        "Xeon, NHWC",
     ),
     rows=(
         *_convolutions("resnet50", "NCHW", "zen5"),
