@@ -24,7 +24,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 11;
+constexpr int kCodegenVersion = 12;
 
 struct Compiled {
   // The context must outlive the module.

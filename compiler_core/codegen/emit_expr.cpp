@@ -178,7 +178,7 @@ llvm::Value* ValueEmitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::
     case BinaryOp::kMul:
       return b_.CreateFMul(a, b);
     case BinaryOp::kDiv:
-      return b_.CreateFDiv(a, b);
+      return math_.quotient(a, b);
     case BinaryOp::kMax:
     case BinaryOp::kMin:
       return math_.extreme(op == BinaryOp::kMax, a, b);

@@ -18,6 +18,7 @@ class MathEmitter : private IrPart {
   // --- emit_math.cpp: functions ---
   llvm::Value* math(UnaryOp op, llvm::Value* x);
   llvm::Value* power(llvm::Value* a, llvm::Value* b);
+  llvm::Value* quotient(llvm::Value* x, llvm::Value* d);
   llvm::Value* fused(llvm::Value* a, llvm::Value* b,
                      llvm::Value* c);                    // a * b + c, in one rounding where it can be
   llvm::Value* number(llvm::Value* like, double value);  // in each lane of what is like `like`
@@ -37,6 +38,13 @@ class MathEmitter : private IrPart {
   llvm::Value* rounded(llvm::Value* x);
   llvm::Value* tf32(llvm::Value* x);
   llvm::Value* exp32(llvm::Value* x);
+  llvm::Value* bounded_exp32(llvm::Value* x);  // of -87 to 88
+  // e^x = y * 2^n, 1/2 < y < 2. The low bits of `shifted` hold n.
+  struct Power {
+    llvm::Value *y, *n, *shifted;
+  };
+  Power power_of_e(llvm::Value* x);
+  bool has_scale(llvm::Value* x) const;  // whether it is a vector that vscalefps takes
   llvm::Value* times_power_of_two(llvm::Value* y, llvm::Value* n, llvm::Value* shifted);
   llvm::Value* log32(llvm::Value* x);
   llvm::Value* tanh32(llvm::Value* x);

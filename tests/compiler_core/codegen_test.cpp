@@ -3,6 +3,7 @@
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/ir/prefetch.h"
 #include "tests/compiler_core/kernel_testing.h"
+#include "tests/random_seed.h"
 
 #include <gmock/gmock.h>
 
@@ -396,6 +397,70 @@ TEST(Codegen, PowersAreTheLibrarys) {
             << given[0][k] << " to the " << given[1][k];
       else
         EXPECT_EQ(args[2][k], expected);
+    }
+  }
+}
+
+// Where results leave the normal range, and far below, as masks of attention put numbers: against the C library.
+TEST(Codegen, ExponentialsBelowTheNormalRange) {
+  const std::vector<double> numbers{0,      88.7,   89.5,   1e30, INFINITY, -86,   -87.5,     -90,
+                                    -103.2, -103.9, -104.5, -150, -1e4,     -3e38, -INFINITY, NAN};
+  for (const int64_t lanes : {1, 4, 8, 16}) {
+    const auto count = static_cast<int64_t>(numbers.size());
+    const Buffer x = input("x", {count}), y = output("y", {count});
+    const Program p{"exponentials", {x, y}, loop("o", count / lanes, [&](Expr o) {
+                      return loop("i", lanes, kVector, [&](Expr i) {
+                        return make_store(y, {o * lanes + i}, unary(UnaryOp::kExp, load(x, {o * lanes + i})));
+                      });
+                    })};
+    std::vector<std::vector<double>> args{numbers, {}};
+    const Status ran = run_compiled(p, args, host_target(), 1);
+    ASSERT_TRUE(ran) << ran.message();
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      SCOPED_TRACE(str("e to the ", numbers[k], " in ", lanes, " lanes"));
+      const float expected = std::exp(static_cast<float>(numbers[k]));
+      constexpr double kStepBelow = 0x1p-149;
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(args[1][k]));
+      } else if (std::isinf(expected)) {
+        EXPECT_EQ(args[1][k], INFINITY);
+      } else {
+        EXPECT_NEAR(args[1][k], double{expected}, double{expected} * 4 * 1.2e-7 + kStepBelow);
+      }
+    }
+  }
+}
+
+// Numbers divided by one that is known: to the last bit as the CPU divides.
+TEST(Codegen, QuotientsByAConstantAreTheNearestNumbers) {
+  constexpr int64_t kN = 4096;
+  std::mt19937 random(first_seed(11));
+  for (const float divisor :
+       {3.0F, 0.031372549F, -7.3e-5F, 1.41421356F, 255.0F, 8.0F, 0x1.fffffep0F, 1e-38F, 3e38F}) {
+    const Buffer x = input("x", {kN}), y = output("y", {kN});
+    const Program p{"quotients", {x, y}, loop("o", kN / 16, [&](Expr o) {
+                      return loop("i", 16, kVector, [&](Expr i) {
+                        const Expr quotient = load(x, {o * 16 + i}) / float_imm(double{divisor});
+                        return make_store(y, {o * 16 + i}, quotient);
+                      });
+                    })};
+    std::vector<std::vector<double>> args{{0.0, -0.0, INFINITY, -INFINITY, NAN, 3.4e38, -1e-30}, {}};
+    std::uniform_real_distribution<float> digits(-2, 2), powers(-90, 90);
+    while (args[0].size() < static_cast<size_t>(kN))
+      args[0].push_back(digits(random) * std::exp2(powers(random)));
+    const Status ran = run_compiled(p, args, host_target(), 1);
+    ASSERT_TRUE(ran) << ran.message();
+    for (size_t k = 0; k < args[0].size(); ++k) {
+      const float expected = static_cast<float>(args[0][k]) / divisor, found = static_cast<float>(args[1][k]);
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(found));
+        continue;
+      }
+      // Below the normal range one step is allowed.
+      const double allowed = std::fabs(expected) < 0x1p-100F ? 0x1p-149 : 0;
+      ASSERT_LE(expected == found ? 0 : std::fabs(double{expected} - double{found}), allowed)
+          << args[0][k] << " / " << divisor << ": found " << found << ", expected " << expected;
+      ASSERT_EQ(std::signbit(expected), std::signbit(found)) << args[0][k] << " / " << divisor;
     }
   }
 }
