@@ -126,10 +126,10 @@ llvm::Value* MathEmitter::tf32(llvm::Value* x) {
                           x->getType());
 }
 
-// e^x = 2^n * e^r, |r| <= ln(2)/2. Above the bound x is clamped to, the last product is infinite by itself. Far
-// below, as masks of attention put it, the result is 0 without that product: Intel's CPUs take 150 cycles for
-// one that leaves the normal range. Comparisons are such that a NaN passes. 14 instructions of a vector with
-// vscalefps.
+// e^x = 2^n * e^r, |r| <= ln(2)/2. Above the bound x is clamped to, the last product is infinite by itself.
+// Far below, as masks of attention put it, the result is 0 without that product: Intel's CPUs take 150 cycles
+// for one that leaves the normal range. Comparisons are such that a NaN passes. 14 instructions of a vector
+// with vscalefps.
 llvm::Value* MathEmitter::exp32(llvm::Value* x) {
   llvm::Value *most = number(x, 89), *none = number(x, 0);
   x = b_.CreateSelect(b_.CreateFCmpOLT(most, x), most, x);
@@ -231,10 +231,10 @@ llvm::Value* MathEmitter::tanh32(llvm::Value* x) {
   return b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.625)), near, far);
 }
 
-// 1 - e^t for 1/2 < |x| < 4, where t = log(erfc |x|) is nearly a parabola: a polynomial of degree 6, of which the
-// result is off by 4.5e-9. Beyond, erf is 1 in float32. Nearer to 0, x times a polynomial of x squared, off by
-// 1.4e-9 of it. Both fitted to the C library's functions by weighted least squares, repeated until the largest
-// errors are alike.
+// 1 - e^t for 1/2 < |x| < 4, where t = log(erfc |x|) is nearly a parabola: a polynomial of degree 6, of which
+// the result is off by 4.5e-9. Beyond, erf is 1 in float32. Nearer to 0, x times a polynomial of x squared,
+// off by 1.4e-9 of it. Both fitted to the C library's functions by weighted least squares, repeated until the
+// largest errors are alike.
 llvm::Value* MathEmitter::erf32(llvm::Value* x) {
   llvm::Value* a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   llvm::Value* z = b_.CreateFMul(x, x);
@@ -250,9 +250,9 @@ llvm::Value* MathEmitter::erf32(llvm::Value* x) {
   return b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.5)), near, far);
 }
 
-// x / d as x * (1 / d), put right by what is left over: the nearest number as if divided, in three operations and a
-// choice. A division of a vector takes 8 to 16 cycles. Infinities, and a zero with its sign, are those of the
-// first product. Near the least number it may be off by one step.
+// x / d as x * (1 / d), put right by what is left over: the nearest number as if divided, in three operations
+// and a choice. A division of a vector takes 8 to 16 cycles. Infinities, and a zero with its sign, are those
+// of the first product. Near the least number it may be off by one step.
 llvm::Value* MathEmitter::quotient(llvm::Value* x, llvm::Value* d) {
   const auto* splat = llvm::dyn_cast<llvm::Constant>(d);
   if (splat != nullptr && splat->getType()->isVectorTy()) splat = splat->getSplatValue();

@@ -15,9 +15,11 @@ std::span<const Operator> gather_operators();
 std::span<const Operator> reduction_operators();
 std::span<const Operator> normalization_operators();
 std::span<const Operator> product_operators();
+std::span<const Operator> integer_product_operators();
 std::span<const Operator> convolution_operators();
 std::span<const Operator> pooling_operators();
 std::span<const Operator> quantization_operators();
+std::span<const Operator> on_bytes_operators();
 std::span<const Operator> resize_operators();
 std::span<const Operator> recurrent_operators();
 std::span<const Operator> attention_operators();
@@ -51,6 +53,8 @@ Expr is_nan(const Expr& x);
 Expr equals(const Expr& a, const Expr& b);
 // Whether an element is the extreme that a maximum or minimum found: a NaN, where there is one.
 Expr is_extreme(const Expr& element, const Expr& extreme);
+// 1 / (1 + e^-x), of floats.
+Expr sigmoid(const Expr& x);
 Expr logical_not(const Expr& a);
 int64_t elements_of(const Shape& shape);
 int64_t product_of(const Shape& shape, size_t first, size_t last);  // of extents first .. last - 1

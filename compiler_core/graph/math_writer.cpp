@@ -68,6 +68,11 @@ Buffer MathWriter::table(std::string_view name, DType dtype, const Shape& shape,
   return buffer;
 }
 
+Expr sigmoid(const Expr& x) {
+  const Expr one = number(x->dtype, 1);
+  return one / (one + unary(UnaryOp::kExp, unary(UnaryOp::kNeg, x)));
+}
+
 Result<Shape> broadcast(const Shape& a, const Shape& b) {
   Shape result(std::max(a.size(), b.size()));
   for (size_t d = 0; d < result.size(); ++d) {  // from the last dimension on

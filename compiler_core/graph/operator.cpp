@@ -16,12 +16,15 @@ const std::map<std::string_view, const Operator*>& table() {
   static const auto rows = [] {
     std::map<std::string_view, const Operator*> all;
     for (const std::span<const Operator> family :
-         {unary_operators(),       binary_operators(),    shape_operators(),         movement_operators(),
-          gather_operators(),      reduction_operators(), normalization_operators(), product_operators(),
-          convolution_operators(), pooling_operators(),   quantization_operators(),  resize_operators(),
-          attention_operators(),   box_operators(),       loss_operators(),          low_bits_operators(),
-          matrix_operators(),      ngram_operators(),     region_operators(),        sampling_operators(),
-          selection_operators(),   signal_operators(),    recurrent_operators()})
+         {unary_operators(),         binary_operators(),       shape_operators(),
+          movement_operators(),      gather_operators(),       reduction_operators(),
+          normalization_operators(), product_operators(),      convolution_operators(),
+          pooling_operators(),       quantization_operators(), resize_operators(),
+          attention_operators(),     box_operators(),          loss_operators(),
+          low_bits_operators(),      matrix_operators(),       ngram_operators(),
+          region_operators(),        sampling_operators(),     selection_operators(),
+          signal_operators(),        recurrent_operators(),    integer_product_operators(),
+          on_bytes_operators()})
       for (const Operator& row : family)
         CHECK(all.emplace(row.name, &row).second) << row.name << " stands twice";
     return all;

@@ -7,6 +7,10 @@ constexpr Pass kPasses[] = {
     {"split-recurrent", "LSTM, GRU and RNN become one product of all inputs, and the steps", split_recurrent},
     {"make-views", "reshapes become views; what moves nothing goes", make_views},
     {"find-quantized", "what is rounded to bytes and back becomes operators on bytes", find_quantized},
+    {"split-dynamic", "rounding to bytes by a tensor's own range becomes the range, and rounding",
+     split_dynamic},
+    {"split-zero-points", "products of integers become such without zero points, and sums",
+     split_zero_points},
     {"fold-constants", "what is computed from constants alone becomes a constant", fold_constants},
     {"merge-common", "nodes that do the same become one", merge_common},
     {"slice-places", "a Gather of one known place becomes a Slice", slice_places},
@@ -34,7 +38,7 @@ Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last, 
   }
   if (!known) return invalid_argument("no pass is called \"", last, "\"; there are ", names);
   for (const Pass& pass : kPasses) {
-    if (pass.run == find_quantized && !on_bytes) continue;
+    if (!on_bytes && (pass.run == find_quantized || pass.run == split_zero_points)) continue;
     RETURN_IF_ERROR(pass.run(graph, evaluate).with_context(str("pass ", pass.name, ": ")));
     if (pass.name == last) break;
   }

@@ -23,7 +23,8 @@ struct Pass {
 std::span<const Pass> passes();
 
 // Runs every pass up to and with the one named `last`; empty: all. InvalidArgument: there is none of that
-// name. `on_bytes`: find_quantized() is one of them, for targets with good kernels of such products.
+// name. `on_bytes`: find_quantized() and split_zero_points() are among them, for targets with good kernels of
+// such products.
 Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last = {}, bool on_bytes = true);
 
 // --- the passes ---
@@ -31,9 +32,15 @@ Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last =
 // left (operators/recurrent.h). Sums may be added in another order.
 Status split_recurrent(Graph& graph, const Evaluator& evaluate);
 // What stands between tensors that are rounded to bytes and back becomes operators on bytes: QLinearConv,
-// QLinearMatMul, sums, averages, moves, where kernels multiply such bytes. A result may be off by one where
-// it lies between two bytes.
+// QLinearMatMul, QGemm, sums, averages, moves. Products of bytes whose result is not rounded become
+// MatMulIntegerToFloat. Signed activations become unsigned ones. A result may be off by one where it lies
+// between two bytes.
 Status find_quantized(Graph& graph, const Evaluator& evaluate);
+// DynamicQuantizeLinear becomes the nodes that its definition names, which share what they compute.
+Status split_dynamic(Graph& graph, const Evaluator& evaluate);
+// Products of integers that no kernel rounds itself become a product of unsigned and signed bytes without
+// zero points, and sums; borders of another byte than 0 are put around images.
+Status split_zero_points(Graph& graph, const Evaluator& evaluate);
 // Nodes of constants alone become constants.
 Status fold_constants(Graph& graph, const Evaluator& evaluate);
 // Reshape, Flatten, Squeeze, Unsqueeze, and what moves nothing, become one operator, tuner.View; chains of

@@ -16,6 +16,7 @@ namespace {
 //   I       any integer            u     unsigned            X Y   as Z and q, and of 16 bits
 //   i       int32 or int64         l     int64               w       int32
 //   f       float32                B     bool
+//   ?       float32, int8 or uint8, each of its own: the row says more
 // A digit behind it is the number of dimensions; a point: it has one element; *: the last one any number of
 // times.
 struct InputsRow {
@@ -97,15 +98,20 @@ constexpr InputsRow kInputs[] = {
     {"MatMul", 7, "N N"},
     {"Gemm", 7, "F F F"},
     {"MatMulInteger", 7, "q r q r"},
-    {"QLinearMatMul", 7, "q f. q. r f. r. f. s."},
+    {"QLinearMatMul", 7, "q f q r f r f. s."},
     {"Einsum", 7, "N*"},
     {"Conv ConvTranspose", 7, "F F F1"},
     {"ConvInteger", 7, "q r q. r"},
     {"QLinearConv", 7, "q f. q. r f r f. s. w1"},
     {"com.microsoft.MatMulNBits", 7, "f q f q w1 f1"},
-    {"com.microsoft.QLinearAdd", 7, "q f. q. q f. q. f. q."},
-    {"com.microsoft.QLinearGlobalAveragePool", 7, "q f. q. f. q."},
+    {"com.microsoft.MatMulIntegerToFloat", 7, "q r f f q r f1"},
+    {"com.microsoft.QGemm", 7, "q f. q. r f r w f. s."},
+    {"com.microsoft.QLinearAdd com.microsoft.QLinearMul", 7, "q f. q. q f. q. f. q."},
+    {"com.microsoft.QLinearAveragePool com.microsoft.QLinearGlobalAveragePool", 7, "q f. q. f. q."},
+    {"com.microsoft.QLinearLeakyRelu com.microsoft.QLinearSigmoid", 7, "q f. q. f. q."},
     {"com.microsoft.QLinearSoftmax", 7, "q f. q. f. q."},
+    {"com.microsoft.QLinearConcat", 7, "f. q. ?*"},
+    {"com.microsoft.QLinearWhere", 7, "B q f. q. q f. q. f. q."},
     {"tuner.QLinearLayerNormalization", 7, "q f1 f1 q."},
     {"Col2Im", 7, "N l1 l1"},
     {"DeformConv", 7, "F F F F1 F"},
@@ -184,7 +190,13 @@ constexpr AttributesRow kAttributes[] = {
      "auto_pad:s=NOTSET|SAME_UPPER|SAME_LOWER|VALID dilations:I group:i kernel_shape:I pads:I strides:I"},
     {"ConvTranspose", "output_padding:I output_shape:I"},
     {"com.microsoft.MatMulNBits", "K:i N:i accuracy_level:i bits:i block_size:i weight_prepacked:i"},
+    {"com.microsoft.QGemm", "alpha:f transA:i transB:i"},
+    {"com.microsoft.QLinearConcat", "axis:i"},
+    {"com.microsoft.QLinearAveragePool",
+     "auto_pad:s=NOTSET|SAME_UPPER|SAME_LOWER|VALID ceil_mode:i channels_last:i count_include_pad:i"},
+    {"com.microsoft.QLinearAveragePool", "kernel_shape:I pads:I strides:I"},
     {"com.microsoft.QLinearGlobalAveragePool", "channels_last:i"},
+    {"com.microsoft.QLinearLeakyRelu", "alpha:f"},
     {"com.microsoft.QLinearSoftmax", "axis:i opset:i"},
     {"tuner.QLinearLayerNormalization", "epsilon:f"},
     {"CumSum", "exclusive:i reverse:i"},
@@ -306,6 +318,7 @@ constexpr LetterRule kLetters[] = {
     {"w", "int32", [](DType t) { return t == DType::kInt32; }},
     {"f", "float32", [](DType t) { return t == DType::kFloat32; }},
     {"B", "bool", [](DType t) { return t == DType::kBool; }},
+    {"?", "float32, int8 or uint8", [](DType t) { return is_byte(t) || t == DType::kFloat32; }},
 };
 
 Status check_input(const Use& use, size_t i, std::string_view rule, std::map<char, size_t>& first) {
@@ -314,6 +327,7 @@ Status check_input(const Use& use, size_t i, std::string_view rule, std::map<cha
   CHECK(letter != std::end(kLetters)) << rule << " is no rule of an input";
   if (!letter->allows(use.dtype(i)))
     return invalid_argument("input ", i, " is ", to_text(use.type(i)), ", expected ", letter->says);
+  if (rule[0] == '?') return Status::ok();
   const auto [same, is_first] = first.emplace(rule[0], i);
   if (!is_first && use.dtype(i) != use.dtype(same->second))
     return invalid_argument("inputs ", same->second, " and ", i, " are ", use.dtype(same->second), " and ",

@@ -401,7 +401,8 @@ TEST(Codegen, PowersAreTheLibrarys) {
   }
 }
 
-// Where results leave the normal range, and far below, as masks of attention put numbers: against the C library.
+// Where results leave the normal range, and far below, as masks of attention put numbers: against the C
+// library.
 TEST(Codegen, ExponentialsBelowTheNormalRange) {
   const std::vector<double> numbers{0,      88.7,   89.5,   1e30, INFINITY, -86,   -87.5,     -90,
                                     -103.2, -103.9, -104.5, -150, -1e4,     -3e38, -INFINITY, NAN};

@@ -427,6 +427,75 @@ TEST(GraphOperator, ProductsOf8BitsInSet21) {
   }
 }
 
+// By rows of a and columns of b: (1 - 1, 5 - 1) and (2 - 2, 4 - 2), times (9 - 1, 9), (-2 - 1, 3).
+TEST(GraphOperator, ProductsOf8BitsWithNumbersOfRowsAndColumns) {
+  const Operand a{{DType::kUInt8, {2, 2}}, {1, 5, 2, 4}}, b{{DType::kInt8, {2, 2}}, {9, 9, -2, 3}};
+  const Operand zero_a{{DType::kUInt8, {2}}, {1, 2}}, zero_b{{DType::kInt8, {2}}, {1, 0}},
+      zero{{DType::kInt8, {}}, {-3}};
+  // Sums: -12, 12; -6, 6. Times 0.5 or 1 a row, 2 or 1 a column, in fours.
+  const Answer product =
+      run(21, "QLinearMatMul",
+          {a, floats({2}, {0.5, 1}), zero_a, b, floats({2}, {2, 1}), zero_b, floats({}, {4}), zero});
+  EXPECT_THAT(product.numbers, ElementsAre(-6, -1, -6, -1)) << product.refusal << "; ties to even";
+  const Answer real =
+      run(21, "com.microsoft.MatMulIntegerToFloat",
+          {a, b, floats({2}, {0.5, 1}), floats({2}, {2, 1}), zero_a, zero_b, floats({2}, {100, 200})});
+  EXPECT_EQ(real.dtype, DType::kFloat32) << real.refusal;
+  EXPECT_THAT(real.numbers, ElementsAre(88, 206, 88, 206));
+}
+
+// b by rows: (9 - 1, -2 - 1) and (3, 4) of columns; with 7 and -1 of the bias.
+TEST(GraphOperator, GemmOf8Bits) {
+  const Operand a{{DType::kUInt8, {1, 2}}, {1, 5}}, b{{DType::kInt8, {2, 2}}, {9, -2, 3, 4}},
+      zero_a{{DType::kUInt8, {}}, {1}}, zero_b{{DType::kInt8, {2}}, {1, 0}},
+      bias{{DType::kInt32, {2}}, {7, -1}}, zero{{DType::kUInt8, {}}, {30}};
+  const Attributes attributes{{"transB", int64_t{1}}, {"alpha", 0.5}};
+  // Sums: 4 * -3 + 7 and 4 * 4 - 1, times 0.5 * 2 * (1, 3).
+  const std::vector<Operand> operands{a, floats({}, {2}), zero_a, b, floats({2}, {1, 3}), zero_b, bias};
+  const Answer real = run(17, "com.microsoft.QGemm", operands, attributes);
+  EXPECT_EQ(real.dtype, DType::kFloat32) << real.refusal;
+  EXPECT_THAT(real.numbers, ElementsAre(-5, 45));
+  std::vector<Operand> rounded = operands;
+  rounded.push_back(floats({}, {2}));
+  rounded.push_back(zero);
+  const Answer bytes = run(17, "com.microsoft.QGemm", rounded, attributes);
+  EXPECT_EQ(bytes.dtype, DType::kUInt8) << bytes.refusal;
+  EXPECT_THAT(bytes.numbers, ElementsAre(28, 52)) << "-2.5 and 22.5 are ties";
+}
+
+// What each byte stands for is computed with, and rounded: in halves around 2 unless said otherwise.
+TEST(GraphOperator, ElementsOf8Bits) {
+  const auto byte = [](double x) { return Operand{{DType::kUInt8, {}}, {x}}; };
+  const Operand x{{DType::kUInt8, {3}}, {0, 2, 6}}, half = floats({}, {0.5});  // -1, 0, 2
+  const Operand y{{DType::kUInt8, {3}}, {8, 8, 1}};                            // 3, 3, -0.5
+  EXPECT_THAT(
+      run(17, "com.microsoft.QLinearMul", {x, half, byte(2), y, half, byte(2), half, byte(10)}).numbers,
+      ElementsAre(4, 10, 8));
+  EXPECT_THAT(
+      run(17, "com.microsoft.QLinearLeakyRelu", {x, half, byte(2), half, byte(10)}, {{"alpha", 0.5}}).numbers,
+      ElementsAre(9, 10, 14));
+  // 0.2689, 0.5 and 0.8808, in hundredths.
+  EXPECT_THAT(
+      run(17, "com.microsoft.QLinearSigmoid", {x, half, byte(2), floats({}, {0.01}), byte(0)}).numbers,
+      ElementsAre(27, 50, 88));
+  const Operand chosen{{DType::kBool, {3}}, {1, 0, 1}};
+  EXPECT_THAT(run(17, "com.microsoft.QLinearWhere",
+                  {chosen, x, half, byte(2), y, floats({}, {1}), byte(2), half, byte(10)})
+                  .numbers,
+              ElementsAre(8, 22, 14));
+  const Answer both =
+      run(17, "com.microsoft.QLinearConcat", {half, byte(10), x, half, byte(2), y, floats({}, {2}), byte(2)},
+          {{"axis", int64_t{0}}});
+  EXPECT_THAT(both.shape, ElementsAre(6)) << both.refusal;
+  EXPECT_THAT(both.numbers, ElementsAre(8, 10, 14, 34, 34, 6));
+  // Means of -1 and 0, 0 and 2; of the last window without what lies outside.
+  const Operand row{{DType::kUInt8, {1, 1, 1, 3}}, {0, 2, 6}};
+  const Answer means =
+      run(17, "com.microsoft.QLinearAveragePool", {row, half, byte(2), floats({}, {0.25}), byte(10)},
+          {{"kernel_shape", std::vector<int64_t>{1, 2}}, {"pads", std::vector<int64_t>{0, 0, 0, 1}}});
+  EXPECT_THAT(means.numbers, ElementsAre(8, 14, 18)) << means.refusal;
+}
+
 // Of ONNX Runtime's domain. (5 - 1) * 0.5 + (9 - 5) * 2 and 0 * 0.5 + (0 - 5) * 2, in fours, from 3 on.
 TEST(GraphOperator, SumsAndAveragesOf8Bits) {
   const auto byte = [](double x) { return Operand{{DType::kUInt8, {}}, {x}}; };

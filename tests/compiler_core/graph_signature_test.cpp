@@ -52,6 +52,32 @@ const std::vector<Case> kCases = {
     {"in=uint8[3,5],float32[],uint8[],int8[5,7],float32[],int8[],float32[],uint8[] "
      "QLinearMatMul(0,1,2,3,4,5,6,7)",
      "02|35", "0.0 3.1"},
+    {"in=uint8[3,5],float32[3],uint8[3],int8[5,7],float32[7],int8[7],float32[],uint8[] "
+     "QLinearMatMul(0,1,2,3,4,5,6,7)",
+     "012345", ""},
+    {"in=uint8[3,5],int8[5,7],float32[],float32[7],uint8[],int8[7],float32[7] "
+     "com.microsoft.MatMulIntegerToFloat(0,1,2,3,4,5,6)",
+     "023", "0.0"},
+    {"in=uint8[3,5],float32[],uint8[],int8[5,7],float32[7],int8[7],int32[7],float32[],int8[] "
+     "com.microsoft.QGemm(0,1,2,3,4,5,6,7,8){alpha=0.5f}",
+     "024567", "0.0"},
+    {"in=uint8[2,5],float32[],uint8[],uint8[2,5],float32[],uint8[],float32[],uint8[] "
+     "com.microsoft.QLinearMul(0,1,2,3,4,5,6,7)",
+     "01234567", ""},
+    {"in=uint8[2,5],float32[],uint8[],float32[],uint8[] com.microsoft.QLinearSigmoid(0,1,2,3,4)", "01234",
+     "0.0 0.1"},
+    {"in=uint8[2,5],float32[],uint8[],float32[],uint8[] "
+     "com.microsoft.QLinearLeakyRelu(0,1,2,3,4){alpha=0.5f}",
+     "01234", "0.0 0.1"},
+    {"in=uint8[2,3,5,5],float32[],uint8[],float32[],uint8[] "
+     "com.microsoft.QLinearAveragePool(0,1,2,3,4){kernel_shape=[2;2]}",
+     "01234", "0.0 0.1 0.2 0.3"},
+    {"in=float32[],uint8[],uint8[2,5],float32[],uint8[],uint8[2,3],float32[],uint8[] "
+     "com.microsoft.QLinearConcat(0,1,2,3,4,5,6,7){axis=1}",
+     "01234567", "2.1 5.1"},
+    {"in=bool[2,5],uint8[2,5],float32[],uint8[],uint8[2,5],float32[],uint8[],float32[],uint8[] "
+     "com.microsoft.QLinearWhere(0,1,2,3,4,5,6,7,8)",
+     "012345678", ""},
     {"in=float32[3,5],float32[5,7] Einsum(0,1){equation=\"ij,jk->ik\"}", "01", "0.0 1.1"},
     {"in=float32[2,3,4],float32[3],float32[3],float32[3],float32[3] "
      "BatchNormalization@9(0,1,2,3,4){epsilon=0.1f}",

@@ -1,5 +1,6 @@
 #include "tests/models/network_writer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler_core/base/elements.h"
@@ -55,6 +56,105 @@ std::string NetworkWriter::node(const std::string& op, const std::vector<std::st
 
 Tensor NetworkWriter::drawn(const std::vector<int64_t>& shape, double deviation) {
   return {weights(shape, 0, deviation), shape};
+}
+std::string NetworkWriter::byte(int value) {
+  const std::string name = str("byte", names_++);
+  model_.weights(name, DType::kUInt8, {}, std::string(1, static_cast<char>(value)));
+  return name;
+}
+Tensor NetworkWriter::rounded(const Tensor& x, float scale, int zero) {
+  const std::string units = number(scale), middle = byte(zero);
+  const std::string bytes = node("QuantizeLinear", {x.name, units, middle});
+  return {node("DequantizeLinear", {bytes, units, middle}), x.shape};
+}
+NetworkWriter::Bytes NetworkWriter::weights_in_bytes(const std::vector<int64_t>& shape, double deviation,
+                                                     int64_t axis) {
+  constexpr int kMost = 63;
+  constexpr double kDeviations = 3;  // of the largest number from 0
+  std::normal_distribution<double> numbers(0, kMost / kDeviations);
+  std::string elements(static_cast<size_t>(elements_of(shape)), '\0');
+  for (char& each : elements)
+    each = static_cast<char>(std::lround(std::clamp<double>(numbers(random_), -kMost, kMost)));
+  const int64_t count = shape[static_cast<size_t>(axis)];
+  std::uniform_real_distribution<float> around(0.8F, 1.2F);
+  std::vector<float> scales(static_cast<size_t>(count));
+  for (float& each : scales) each = around(random_) * static_cast<float>(deviation * kDeviations / kMost);
+  const std::string bytes = str("bytes", names_++), units = str("scales", names_++),
+                    zeros = str("zeros", names_++);
+  model_.weights(bytes, DType::kInt8, shape, elements);
+  model_.weights(units, DType::kFloat32, {count}, element_bytes(scales, DType::kFloat32));
+  model_.weights(zeros, DType::kInt8, {count}, std::string(scales.size(), '\0'));
+  return {bytes, units, zeros, std::move(scales)};
+}
+Tensor NetworkWriter::drawn_bytes(const std::vector<int64_t>& shape, double deviation, int64_t axis) {
+  const Bytes w = weights_in_bytes(shape, deviation, axis);
+  return {node("DequantizeLinear", {w.bytes, w.units, w.zeros}, {{"axis", axis}}), shape};
+}
+Tensor NetworkWriter::product_in_bytes(const Tensor& x, int64_t results) {
+  const int64_t terms = x.shape.back();
+  const Bytes w = weights_in_bytes({terms, results}, std::sqrt(1.0 / static_cast<double>(terms)), /*axis=*/1);
+  const auto [found, is_new] = rounded_.try_emplace(x.name);
+  if (is_new) {
+    for (std::string& name : found->second) name = str("t", names_++);
+    const auto& names = found->second;
+    model_.node("DynamicQuantizeLinear", {x.name}, {names.begin(), names.end()});
+  }
+  const auto& [bytes, scale, zero] = found->second;
+  const std::string sums = node("MatMulInteger", {bytes, w.bytes, zero, w.zeros}),
+                    real = node("Cast", {sums}, {{"to", int64_t{onnx_type(DType::kFloat32)}}}),
+                    units = node("Mul", {scale, w.units});
+  Tensor y{node("Mul", {real, units}), x.shape};
+  y.shape.back() = results;
+  return y;
+}
+Tensor NetworkWriter::product_in_4_bits(const Tensor& x, int64_t results) {
+  constexpr int64_t kGroup = 32, kPerByte = 2;
+  const int64_t terms = x.shape.back(), groups = (terms + kGroup - 1) / kGroup;
+  std::uniform_int_distribution<int> bytes(0, 255);
+  std::string elements(static_cast<size_t>(results * groups * kGroup / kPerByte), '\0');
+  for (char& each : elements) each = static_cast<char>(bytes(random_));
+  // Numbers from -8 to 7 have a deviation of 4.6.
+  const double deviation = std::sqrt(1.0 / static_cast<double>(terms)) / 4.6;
+  std::uniform_real_distribution<float> around(0.8F, 1.2F);
+  std::vector<float> scales(static_cast<size_t>(results * groups));
+  for (float& each : scales) each = around(random_) * static_cast<float>(deviation);
+  const std::string weights = str("bytes", names_++), units = str("scales", names_++);
+  model_.weights(weights, DType::kUInt8, {results, groups, kGroup / kPerByte}, elements);
+  model_.weights(units, DType::kFloat32, {results * groups}, element_bytes(scales, DType::kFloat32));
+  Tensor y{node("com.microsoft.MatMulNBits", {x.name, weights, units},
+                {{"K", terms}, {"N", results}, {"bits", int64_t{4}}, {"block_size", kGroup}}),
+           x.shape};
+  y.shape.back() = results;
+  return y;
+}
+Tensor NetworkWriter::drawn_rounded(const std::vector<int64_t>& shape, double deviation, float scale,
+                                    int zero) {
+  std::normal_distribution<double> numbers(zero, deviation / double{scale});
+  std::string elements(static_cast<size_t>(elements_of(shape)), '\0');
+  for (char& each : elements)
+    each = static_cast<char>(std::lround(std::clamp<double>(numbers(random_), 0, 255)));
+  const std::string bytes = str("bytes", names_++);
+  model_.weights(bytes, DType::kUInt8, shape, elements);
+  return {node("DequantizeLinear", {bytes, number(scale), byte(zero)}), shape};
+}
+Tensor NetworkWriter::gemm_in_bytes(const Tensor& x, float scale, int64_t results) {
+  const int64_t terms = x.shape[1];
+  const Bytes w = weights_in_bytes({results, terms}, std::sqrt(1.0 / static_cast<double>(terms)), /*axis=*/0);
+  constexpr double kDeviation = 0.1;  // of the bias
+  std::normal_distribution<double> numbers(0, kDeviation);
+  std::vector<float> units;
+  std::string elements;
+  for (const float of_weights : w.scales) {
+    units.push_back(scale * of_weights);
+    const auto number = static_cast<int32_t>(std::lround(numbers(random_) / double{units.back()}));
+    elements.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  const std::string bias = str("bias", names_++), scales = str("scales", names_++);
+  model_.weights(bias, DType::kInt32, {results}, elements);
+  model_.weights(scales, DType::kFloat32, {results}, element_bytes(units, DType::kFloat32));
+  const std::string real = node("DequantizeLinear", {bias, scales}, {{"axis", int64_t{0}}});
+  const std::string reals = node("DequantizeLinear", {w.bytes, w.units, w.zeros}, {{"axis", int64_t{0}}});
+  return {node("Gemm", {x.name, reals, real}, {{"transB", int64_t{1}}}), {x.shape[0], results}};
 }
 Tensor NetworkWriter::list(const std::vector<int64_t>& values) {
   return {integers(values), {std::ssize(values)}};

@@ -1,7 +1,9 @@
 // Writes a network layer by layer, with weights drawn from a seed, as exporters write them.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -74,6 +76,19 @@ class NetworkWriter {
   // For what no layer above writes. A Tensor without a name is an input that is not given.
   Tensor input(const std::string& name, std::vector<int64_t> shape, DType dtype = DType::kFloat32);
   Tensor drawn(const std::vector<int64_t>& shape, double deviation);
+  // In 8 bits, as ONNX Runtime's quantiser writes them, back in floats: unsigned activations with one scale
+  // and zero point; signed weights around 0 with a scale for each index of the axis. Weights have seven bits,
+  // as with its reduce_range: on CPUs without VNNI its sums of two products of bytes saturate at 16 bits.
+  Tensor rounded(const Tensor& x, float scale, int zero);
+  Tensor drawn_bytes(const std::vector<int64_t>& shape, double deviation, int64_t axis);
+  // Constant activations, as rounded() has them.
+  Tensor drawn_rounded(const std::vector<int64_t>& shape, double deviation, float scale, int zero);
+  // x times weights of bytes, both rounded as quantize_dynamic() does: x by the range of its own elements.
+  Tensor product_in_bytes(const Tensor& x, int64_t results);
+  // x times weights of 4 bits in groups of 32 with a scale each, around 8: ONNX Runtime's MatMulNBits.
+  Tensor product_in_4_bits(const Tensor& x, int64_t results);
+  // As gemm(), of what was rounded to units of `scale`; the bias has 32 bits, in units of the products.
+  Tensor gemm_in_bytes(const Tensor& x, float scale, int64_t results);
   Tensor list(const std::vector<int64_t>& values);
   Tensor integer(int64_t value);  // without dimensions, as scalar()
   Tensor scalar(float value);
@@ -89,10 +104,17 @@ class NetworkWriter {
   std::string weights(const std::vector<int64_t>& shape, double mean, double deviation);
   std::string integers(const std::vector<int64_t>& values, bool scalar = false);
   std::string number(float value);
+  std::string byte(int value);
+  struct Bytes {
+    std::string bytes, units, zeros;
+    std::vector<float> scales;
+  };
+  Bytes weights_in_bytes(const std::vector<int64_t>& shape, double deviation, int64_t axis);
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
                    const std::vector<OnnxModel::Attribute>& attributes = {});
 
   OnnxModel model_;
+  std::map<std::string, std::array<std::string, 3>> rounded_;  // values to their bytes, scale and zero point
   std::mt19937 random_;
   int names_ = 0;
 };

@@ -15,6 +15,12 @@ using Ints = std::vector<int64_t>;
 // Layers that all transformers have. Sequences are [batch, tokens, size].
 struct Plan {
   const TransformerOptions& options;
+  // What ONNX Runtime's quantize_static() rounds to 8 bits and back: operands and results of products, the
+  // tables of words, and what moves bytes. Bias, softmax, activations and norms stay float32.
+  bool in_bytes = false;
+  // What its quantize_dynamic() does: products with weights, of bytes in the range of each tensor.
+  bool is_dynamic = false;
+  bool in_4_bits = false;  // weights of products without a bias
   NetworkWriter w{options.seed};
 
   int64_t narrow(int64_t published) const { return std::max<int64_t>(8, published / options.narrower); }
@@ -37,12 +43,36 @@ struct Plan {
     shape[static_cast<size_t>(axis)] = to - from;
     return op("Slice", {x, w.list({from}), w.list({to}), w.list({axis})}, shape);
   }
+  // Values from -most to most, or from 0 where `least` says so, to the nearest byte.
+  Tensor rounded(const Tensor& x, float most, float least) {
+    if (!in_bytes) return x;
+    const float scale = (most - least) / 255;
+    return w.rounded(x, scale, static_cast<int>(std::lround(-least / scale)));
+  }
+  Tensor rounded(const Tensor& x, float most = kUsual) { return rounded(x, most, -most); }
   // Rows of a table; ids are [batch, tokens].
   Tensor embedded(const Tensor& ids, int64_t rows, int64_t size) {
-    return w.add("Gather", {w.drawn({rows, size}, 0.5), ids}, {ids.shape[0], ids.shape[1], size},
-                 {{"axis", int64_t{0}}});
+    constexpr float kMost = 1.5F;
+    constexpr double kDeviation = 0.5;
+    const Tensor table = in_bytes ? w.drawn_rounded({rows, size}, kDeviation, 2 * kMost / 255, 128)
+                                  : w.drawn({rows, size}, kDeviation);
+    const Tensor found =
+        w.add("Gather", {table, ids}, {ids.shape[0], ids.shape[1], size}, {{"axis", int64_t{0}}});
+    return rounded(found, kMost);
+  }
+  // x is rounded(), since several layers may read it.
+  Tensor dense(const Tensor& x, int64_t results) {
+    if (is_dynamic) return plus(w.product_in_bytes(x, results), w.drawn({results}, 0.1));
+    if (!in_bytes) return w.linear(x, results);
+    const int64_t terms = x.shape.back();
+    Ints shape = x.shape;
+    shape.back() = results;
+    const Tensor weights =
+        w.drawn_bytes({terms, results}, std::sqrt(1.0 / static_cast<double>(terms)), /*axis=*/1);
+    return plus(rounded(op("MatMul", {x, weights}, shape)), w.drawn({results}, 0.1));
   }
   Tensor without_bias(const Tensor& x, int64_t results) {
+    if (in_4_bits) return w.product_in_4_bits(x, results);
     const int64_t terms = x.shape.back();
     Ints shape = x.shape;
     shape.back() = results;
@@ -66,8 +96,14 @@ struct Plan {
     const Tensor inner = times(plus(x, times(cube, w.scalar(0.044715F))), w.scalar(0.7978845608F));
     return times(times(x, w.scalar(0.5F)), plus(w.unary("Tanh", inner), w.scalar(1)));
   }
+  // Gemm, whose bias has 32 bits in units of the products.
+  Tensor classified(const Tensor& x, int64_t results) {
+    if (!in_bytes) return w.gemm(x, results);
+    return rounded(w.gemm_in_bytes(rounded(x), 2 * kUsual / 255, results));
+  }
   Tensor feed_forward(const Tensor& x, int64_t inner) {
-    return w.linear(gelu(w.linear(x, inner)), x.shape.back());
+    const Tensor y = gelu(dense(x, inner));
+    return dense(rounded(y, kUsual, /*least=*/-0.17F), x.shape.back());
   }
 
   // [batch, tokens, heads * size] -> [batch, heads, tokens, size], or keys transposed
@@ -75,9 +111,10 @@ struct Plan {
     const Tensor apart = w.reshaped(x, {x.shape[0], x.shape[1], count, x.shape[2] / count});
     return w.transposed(apart, is_transposed ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3});
   }
+  // What moves bytes is between such, too.
   Tensor together(const Tensor& x) {
-    const Tensor y = w.transposed(x, {0, 2, 1, 3});
-    return w.reshaped(y, {y.shape[0], y.shape[1], y.shape[2] * y.shape[3]});
+    const Tensor y = rounded(w.transposed(x, {0, 2, 1, 3}));
+    return rounded(w.reshaped(y, {y.shape[0], y.shape[1], y.shape[2] * y.shape[3]}));
   }
   Tensor product(const Tensor& a, const Tensor& b) {
     Ints shape = a.shape;
@@ -91,12 +128,14 @@ struct Plan {
     const Tensor moved = w.transposed(all, {2, 0, 3, 1, 4});
     return {gathered(moved, 0, 0), gathered(moved, 1, 0), gathered(moved, 2, 0)};
   }
+  static constexpr float kUsual = 4;  // activations have a deviation of 1
   float scale_of(const Tensor& q) const { return 1 / std::sqrt(static_cast<float>(q.shape.back())); }
 };
 
 void bert_base(Plan& p) {
   NetworkWriter& w = p.w;
   constexpr int64_t kHeads = 12;
+  constexpr float kUsualScore = 32;
   const int64_t size = kHeads * p.narrow(64), tokens = p.tokens(128);
   const Ints ids{p.options.batch, tokens};
   const Tensor words = w.input("input_ids", ids, DType::kInt64),
@@ -109,15 +148,28 @@ void bert_base(Plan& p) {
                              {{"to", int64_t{onnx_type(DType::kFloat32)}}});
   const Tensor hidden = p.times(p.op("Sub", {w.scalar(1), shown}, wide), w.scalar(-3.4028235e38F));
   for (int64_t layer = 0; layer < p.layers(12); ++layer) {
-    const Tensor q = p.heads(w.linear(x, size), kHeads), v = p.heads(w.linear(x, size), kHeads),
-                 k = p.heads(w.linear(x, size), kHeads, true);
-    const Tensor scores = w.binary("Div", p.product(q, k), w.scalar(1 / p.scale_of(q)));
-    const Tensor weights = w.softmax(p.plus(scores, hidden), -1);
-    x = w.layer_norm(p.plus(w.linear(p.together(p.product(weights, v)), size), x));
-    x = w.layer_norm(p.plus(p.feed_forward(x, 4 * size), x));
+    const Tensor seen = p.rounded(x);
+    const Tensor q = p.rounded(p.heads(p.dense(seen, size), kHeads)),
+                 v = p.rounded(p.heads(p.dense(seen, size), kHeads)),
+                 k = p.rounded(p.heads(p.dense(seen, size), kHeads, true));
+    const Tensor products = p.rounded(p.product(q, k), kUsualScore);
+    const Tensor scores = w.binary("Div", products, w.scalar(1 / p.scale_of(q)));
+    const Tensor weights = p.rounded(w.softmax(p.plus(scores, hidden), -1), 1, 0);
+    const Tensor mixed = p.together(p.rounded(p.product(weights, v)));
+    x = w.layer_norm(p.plus(p.dense(mixed, size), x));
+    x = w.layer_norm(p.plus(p.feed_forward(p.rounded(x), 4 * size), x));
   }
   w.output(x);
-  w.output(w.unary("Tanh", w.gemm(p.gathered(x, 0, 1), size)));
+  w.output(w.unary("Tanh", p.classified(p.gathered(x, 0, 1), size)));
+}
+void bert_base_qdq(Plan& p) {
+  p.in_bytes = true;
+  bert_base(p);
+}
+
+void bert_base_dynamic(Plan& p) {
+  p.is_dynamic = true;
+  bert_base(p);
 }
 
 void vit_b16(Plan& p) {
@@ -272,25 +324,41 @@ void llama_step(Plan& p) {
   for (const Tensor& each : presents) w.output(each);
 }
 
+void llama_step_int4(Plan& p) {
+  p.in_4_bits = true;
+  llama_step(p);
+}
+
 struct Known {
   const char* name;
   void (*write)(Plan&);
+  bool is_narrow = false;
 };
 constexpr Known kTransformers[] = {{"bert_base", bert_base},
                                    {"vit_b16", vit_b16},
                                    {"swin_block", swin_block},
                                    {"gpt2", gpt2},
-                                   {"llama_step", llama_step}};
+                                   {"llama_step", llama_step},
+                                   {"bert_base_qdq", bert_base_qdq, true},
+                                   {"bert_base_dynamic", bert_base_dynamic, true},
+                                   {"llama_step_int4", llama_step_int4, true}};
+
+std::vector<std::string> names_of(bool are_narrow) {
+  std::vector<std::string> names;
+  for (const Known& k : kTransformers)
+    if (k.is_narrow == are_narrow) names.emplace_back(k.name);
+  return names;
+}
 
 }  // namespace
 }  // namespace transformers
 
 const std::vector<std::string>& transformer_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const transformers::Known& k : transformers::kTransformers) all.emplace_back(k.name);
-    return all;
-  }();
+  static const std::vector<std::string> names = transformers::names_of(false);
+  return names;
+}
+const std::vector<std::string>& names_of_narrow_transformers() {
+  static const std::vector<std::string> names = transformers::names_of(true);
   return names;
 }
 

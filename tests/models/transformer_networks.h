@@ -7,6 +7,13 @@
 //   gpt2         tokens behind a cache; keys and values of all layers come with each call and go back, longer
 //   llama_step   one token behind a cache: RMS norm, rotated halves, heads that share keys, SiLU gates; two
 //                of the 22 layers of a network of 1.1 billion numbers
+//
+// And as ONNX Runtime's quantiser leaves them:
+//
+//   bert_base_qdq      by quantize_static(): products between QuantizeLinear and DequantizeLinear, what is
+//                      between them in float32
+//   bert_base_dynamic  by quantize_dynamic(): DynamicQuantizeLinear and MatMulInteger
+//   llama_step_int4    weights of 4 bits in groups of 32: MatMulNBits
 #pragma once
 
 #include <cstdint>
@@ -27,7 +34,8 @@ struct TransformerOptions {
   uint32_t seed = 1;
 };
 
-const std::vector<std::string>& transformer_names();
+const std::vector<std::string>& transformer_names();  // of float32
+const std::vector<std::string>& names_of_narrow_transformers();
 // The bytes of an ONNX model, operator set 17. InvalidArgument: no network of this name.
 Result<std::string> transformer(std::string_view name, const TransformerOptions& options = {});
 

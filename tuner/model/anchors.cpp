@@ -111,14 +111,15 @@ bool swaps_last_two(const Use& use) {
   return use.integers("perm", backwards) == order;
 }
 
-std::optional<Anchor> matmul(const Graph& g, const Uses& uses, const Node& node) {
+std::optional<Anchor> matmul(const Graph& g, const Uses& uses, const Node& node,
+                             DType dtype = DType::kFloat32) {
   const Use use(g, node);
   Shape a = use.shape(0), b = use.shape(1);
   if (a.empty() || b.empty()) return std::nullopt;
   if (a.size() == 1) a.insert(a.begin(), 1);
   if (b.size() == 1) b.push_back(1);
   const int64_t batch_a = product_of(a, 0, a.size() - 2), batch_b = product_of(b, 0, b.size() - 2);
-  MatmulWorkload w{.m = a[a.size() - 2], .n = b.back(), .k = a.back()};
+  MatmulWorkload w{.m = a[a.size() - 2], .n = b.back(), .k = a.back(), .dtype = dtype};
   if (batch_b == 1)
     w.m *= batch_a;  // the same b for every matrix of a: their rows stand one below the other
   else if (Shape(a.begin(), a.end() - 2) == Shape(b.begin(), b.end() - 2))
@@ -137,6 +138,14 @@ std::optional<Anchor> matmul(const Graph& g, const Uses& uses, const Node& node)
   }
   if (g[right].constant) w.constant = {"b"};
   return checked(std::move(w), {node.inputs[0], right}, std::move(before));
+}
+
+// Of unsigned and signed bytes, without zero points.
+std::optional<Anchor> matmul_integer(const Graph& g, const Uses& uses, const Node& node) {
+  const Use use(g, node);
+  if (use.has(2) || use.has(3) || use.dtype(0) != DType::kUInt8 || use.dtype(1) != DType::kInt8)
+    return std::nullopt;
+  return matmul(g, uses, node, DType::kInt8);
 }
 
 std::optional<Anchor> gemm(const Graph& g, const Node& node) {
@@ -316,6 +325,7 @@ std::optional<Window2d> window2d_of(const Use& use, const Shape& image, const Sh
 std::optional<Anchor> anchor_of(const Graph& graph, const Uses& uses, size_t n) {
   const Node& node = graph.nodes[n];
   if (node.op == "com.microsoft.MatMulNBits") return matmul_nbits(graph, node);
+  if (node.op == "MatMulInteger") return matmul_integer(graph, uses, node);
   if (!is_float32(Use(graph, node)) && !node.op.starts_with("Reduce")) return std::nullopt;
   if (node.op == "Conv") return conv(graph, uses, node);
   if (node.op == "MatMul") return matmul(graph, uses, node);

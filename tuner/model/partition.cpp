@@ -68,8 +68,9 @@ class Partitioner {
     own_new_values();
     const bool on_bytes = anchor.has_value();
     if (!anchor && cpu_ != nullptr) anchor = attention_anchor(out_.graph, uses_, n);
-    // Few templates know weights of 4 bits: elsewhere the node is a program.
-    const bool is_ours = cpu_ != nullptr || out_.graph.nodes[n].op != "com.microsoft.MatMulNBits";
+    // Few templates know weights of 4 bits, or products of bytes: elsewhere the node is a program.
+    const std::string& op = out_.graph.nodes[n].op;
+    const bool is_ours = cpu_ != nullptr || (op != "com.microsoft.MatMulNBits" && op != "MatMulInteger");
     if (!anchor && is_ours) anchor = anchor_of(out_.graph, uses_, n);
     if (!anchor) return;
     ModelStep step{.nodes = anchor->before, .workload = std::move(anchor->workload), .reads = anchor->reads};

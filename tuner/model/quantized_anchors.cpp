@@ -84,7 +84,8 @@ class QuantizedAnchors {
     if (on_device && node_.op == "tuner.QLinearLayerNormalization") return norm();
     if (!may_lie_anyhow(node_.outputs[0])) return std::nullopt;
     if (node_.op == "QLinearConv") return conv();
-    if (node_.op == "QLinearMatMul") return matmul();
+    if (node_.op == "QLinearMatMul") return matmul({.y_scale = 6});
+    if (node_.op == "com.microsoft.QGemm" && use_.has(7)) return matmul({.y_scale = 7, .bias = 6});
     if (node_.op == "MaxPool") return max_pool();
     if (node_.op == "com.microsoft.QLinearAdd") return sum();
     if (node_.op == "com.microsoft.QLinearGlobalAveragePool") return average();
@@ -179,33 +180,48 @@ class QuantizedAnchors {
     return anchor;
   }
 
-  std::optional<Anchor> matmul() {
+  // Where a product of matrices has its inputs; each zero point stands behind its scale.
+  struct ProductInputs {
+    size_t y_scale, bias = SIZE_MAX;
+  };
+  std::optional<Anchor> matmul(const ProductInputs& in) {
     const Shape &a = use_.shape(0), &b = use_.shape(3);
-    const auto x = quantization_of(use_, 1), y = quantization_of(use_, 6);
+    const auto x = quantization_of(use_, 1), y = quantization_of(use_, in.y_scale);
     const bool is_served_type = use_.dtype(0) == DType::kUInt8 && use_.dtype(3) == DType::kInt8;
     if (!x || !y || a.empty() || b.size() != 2 || !is_served_type || !use_.is_constant(3) ||
         !is_zero(use_, 5))
       return std::nullopt;
-    const int64_t k = b[0], columns = b[1];
+    const bool is_transposed = use_.integer("transB", 0) != 0;
+    if (use_.integer("transA", 0) != 0 || use_.number("alpha", 1) != 1) return std::nullopt;
+    const int64_t k = b[is_transposed ? 1 : 0], columns = b[is_transposed ? 0 : 1];
     const auto scales = scales_of(use_, 4, columns);
+    std::vector<double> bias(static_cast<size_t>(columns), 0);
+    if (use_.has(in.bias)) {
+      if (!use_.is_constant(in.bias) || use_.type(in.bias).elements() != columns) return std::nullopt;
+      bias = *use_.numbers(in.bias);
+    }
     if (!scales) return std::nullopt;
     // One row per column, as moved_bias() wants them.
-    const std::vector<double> stored = *use_.numbers(3);
-    std::vector<double> by_column(stored.size());
-    for (int64_t j = 0; j < columns; ++j)
-      for (int64_t i = 0; i < k; ++i) by_column[j * k + i] = stored[i * columns + j];
-    const auto bias = moved_bias(std::vector<double>(static_cast<size_t>(columns), 0), by_column, x->zero);
-    if (!bias) return std::nullopt;
+    std::vector<double> by_column = *use_.numbers(3);
+    if (!is_transposed) {
+      const std::vector<double> stored = std::move(by_column);
+      by_column.resize(stored.size());
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = 0; i < k; ++i) by_column[j * k + i] = stored[i * columns + j];
+    }
+    const auto moved = moved_bias(std::move(bias), by_column, x->zero);
+    if (!moved) return std::nullopt;
     MatmulWorkload w{.m = std::accumulate(a.begin(), a.end(), int64_t{1}, std::multiplies<>()) / k,
                      .n = columns,
                      .k = k,
+                     .transpose_b = is_transposed,
                      .bias = true,
                      .dtype = DType::kInt8};
     w.narrow_out = g_[node_.outputs[0]].type.dtype;
     w.constant = {"b"};
     auto anchor = served(w, w, {});
     if (anchor)
-      anchor->reads = *with_epilogue({node_.inputs[0], node_.inputs[3]}, *bias,
+      anchor->reads = *with_epilogue({node_.inputs[0], node_.inputs[3]}, *moved,
                                      joined(x->scale, *scales, y->scale), *w.narrow_out, y->zero);
     return anchor;
   }

@@ -3,7 +3,7 @@
 //
 //   QLinearConv                               conv2d: one scale per channel, the image's zero point in the
 // bias
-//   QLinearMatMul                             matmul, the same
+//   QLinearMatMul, com.microsoft.QGemm        matmul, the same
 //   MaxPool of bytes                          pool2d
 //   com.microsoft.QLinearAdd                  a flat program of it
 //   com.microsoft.QLinearGlobalAveragePool    a depthwise conv2d with weights of 1

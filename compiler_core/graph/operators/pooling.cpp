@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "compiler_core/base/integer_types.h"
+#include "compiler_core/graph/operators/on_bytes.h"
 #include "compiler_core/graph/operators/window.h"
 #include "compiler_core/graph/pool_window.h"
 
@@ -87,15 +88,17 @@ Expr counted(const Window& w, size_t d, const Expr& o, int64_t extent, bool with
   }
   return count;
 }
-void average_pool(const Use& use, MathWriter& m) {
+// The sum of `element` over each window, and how many elements it counts: what `mean` is given.
+void averaged(const Use& use, MathWriter& m, const std::function<Expr(const Expr&)>& element,
+              const std::function<Expr(const Expr& sum, const Expr& count)>& mean) {
   const Window w = *window_of(use, use.shape(0), {});
   const Shape& image = use.shape(0);
-  const DType dtype = use.dtype(0);
   const bool with_padding = use.integer("count_include_pad", 0) != 0;
   const Buffer sum =
       m.reduced("sum", m.type().shape, w.kernel, ReduceOp::kSum, [&](const auto& i, const auto& r) {
         const te::Indices from = places(w, i, r);
-        return select(is_inside(image, from), load(m.in(0), from), number(dtype, 0));
+        const Expr x = element(load(m.in(0), from));
+        return select(is_inside(image, from), x, number(x->dtype, 0));
       });
   // The counts of each dimension, tables of their own.
   std::vector<Buffer> counts;
@@ -106,8 +109,27 @@ void average_pool(const Use& use, MathWriter& m) {
   m.result([&](const te::Indices& i) {
     Expr count = 1;
     for (size_t d = 0; d < counts.size(); ++d) count = count * load(counts[d], {i[d + 2]});
-    return load(sum, i) / as(dtype, count);
+    return mean(load(sum, i), count);
   });
+}
+void average_pool(const Use& use, MathWriter& m) {
+  averaged(
+      use, m, [](const Expr& x) { return x; },
+      [&](const Expr& sum, const Expr& count) { return sum / as(use.dtype(0), count); });
+}
+// x, its scale and zero point, those of the result.
+Result<std::vector<TensorType>> qlinear_average_pool_types(const Use& use) {
+  RETURN_IF_ERROR(check_single(use, {1, 2, 3, 4}));
+  if (use.integer("channels_last", 0) != 0) return invalid_argument("channels_last is not served");
+  return pool_types(use);
+}
+void qlinear_average_pool(const Use& use, MathWriter& m) {
+  averaged(
+      use, m, [&](const Expr& x) { return as(DType::kInt32, x) - single_zero(use, m, 2); },
+      [&](const Expr& sum, const Expr& count) {
+        const Expr units = single(use, m, 3) * as(DType::kFloat32, count);
+        return quantized(use, m, as(DType::kFloat32, sum) * (single(use, m, 1) / units), 4);
+      });
 }
 // --- norms: the p-th root of the sum of |x|^p ---
 Status check_norm(const Use& use) {
@@ -248,6 +270,7 @@ constexpr auto kKind = OperatorKind::kReduction;
 constexpr Operator kRows[] = {
     {"MaxPool", kKind, 1, 1, 2, max_pool_types, max_pool},
     {"AveragePool", kKind, 1, 1, 1, pool_types, average_pool},
+    {"com.microsoft.QLinearAveragePool", kKind, 4, 5, 1, qlinear_average_pool_types, qlinear_average_pool},
     {"LpPool", kKind, 1, 1, 1, lp_pool_types, lp_pool},
     {"MaxUnpool", kKind, 2, 3, 1, max_unpool_types, max_unpool},
     {"GlobalLpPool", kKind, 1, 1, 1, global_norm_types, global_norm},

@@ -2,57 +2,20 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler_core/graph/families.h"
+#include "compiler_core/graph/operators/matrices.h"
 
 namespace tuner::graph {
 namespace product_ops {
 namespace {
 
-// --- MatMul: matrices in the last two dimensions, the others broadcast; one dimension is a row or a column
-// ---
-struct Matrices {
-  Shape a, b;    // with two dimensions at least
-  Shape batch;   // broadcast
-  Shape result;  // without what a or b did not have
-};
-Result<Matrices> matrices_of(const Shape& a, const Shape& b) {
-  if (a.empty() || b.empty()) return invalid_argument("needs matrices, got a scalar");
-  Matrices m{a, b, {}, {}};
-  if (a.size() == 1) m.a.insert(m.a.begin(), 1);
-  if (b.size() == 1) m.b.push_back(1);
-  if (m.a.back() != m.b[m.b.size() - 2])
-    return invalid_argument("sums over ", m.a.back(), " and ", m.b[m.b.size() - 2], " terms");
-  ASSIGN_OR_RETURN(m.batch, broadcast({m.a.begin(), m.a.end() - 2}, {m.b.begin(), m.b.end() - 2}));
-  m.result = m.batch;
-  if (a.size() > 1) m.result.push_back(m.a[m.a.size() - 2]);
-  if (b.size() > 1) m.result.push_back(m.b.back());
-  return m;
-}
-// Reads a at [batch.., row, k], b at [batch.., k, column]; the result's place is `i`.
-Expr element_a(const MathWriter& m, size_t input, size_t b, const te::Indices& i, const Expr& k,
-               const Use& use) {
-  const bool has_column = use.rank(b) > 1;
-  te::Indices from(i.begin(), has_column ? i.end() - 1 : i.end());
-  if (use.rank(input) == 1) return load(m.in(input), {k});
-  from.push_back(k);
-  return at(m.in(input), from);
-}
-Expr element_b(const MathWriter& m, size_t a, size_t b, const te::Indices& i, const Expr& k, const Use& use) {
-  if (use.rank(b) == 1) return load(m.in(b), {k});
-  const std::ptrdiff_t own = use.rank(a) > 1 ? 2 : 1;
-  te::Indices from(i.begin(), i.end() - own);
-  from.push_back(k);
-  from.push_back(i.back());
-  return at(m.in(b), from);
-}
-
+// --- MatMul ---
 Result<std::vector<TensorType>> matmul_types(const Use& use) {
   ASSIGN_OR_RETURN(const Matrices m, matrices_of(use.shape(0), use.shape(1)));
   return one({use.dtype(0), m.result});
 }
 void matmul(const Use& use, MathWriter& m) {
   m.reduced_result({use.shape(0).back()}, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
-    return element_a(m, 0, 1, i, r[0], use) * element_b(m, 0, 1, i, r[0], use);
+    return element_a(use, m, 0, 1, i, r[0]) * element_b(use, m, 0, 1, i, r[0]);
   });
 }
 
@@ -86,68 +49,6 @@ void gemm(const Use& use, MathWriter& m) {
     if (alpha != 1) x = x * number(dtype, alpha);
     if (use.has(2)) x = x + (beta == 1 ? at(m.in(2), i) : at(m.in(2), i) * number(dtype, beta));
     return x;
-  });
-}
-
-// --- of integers with zero points ---
-Expr whole(const Expr& x) { return as(DType::kInt32, x); }
-// One number, or one a row (of a), a column (of b).
-Expr zero_point(const Use& use, const MathWriter& m, size_t input, const Expr& place) {
-  if (!use.has(input)) return int_imm(0, DType::kInt32);
-  const int64_t count = elements_of(use.shape(input));
-  te::Indices i(use.shape(input).size(), Expr(0));
-  for (size_t d = 0; d < i.size(); ++d)
-    if (count > 1 && use.shape(input)[d] == count) i[d] = place;
-  return whole(load(m.in(input), i));
-}
-// `count` rows (columns) lie in this dimension of the matrices.
-Status check_zero_point(const Use& use, size_t input, int64_t count, size_t dimension) {
-  if (!use.has(input) || elements_of(use.shape(input)) == 1) return Status::ok();
-  Shape whole(dimension + 1, 1);
-  whole[dimension] = count;
-  Shape given = use.shape(input);
-  if (given == Shape{count}) return Status::ok();
-  if (given.size() == whole.size() + 1 && given.back() == 1) given.pop_back();  // [.., rows, 1]
-  if (given == whole) return Status::ok();
-  return invalid_argument("input ", input, " is ", to_text(use.type(input)), ", expected 1 or ", count,
-                          " numbers");
-}
-Result<std::vector<TensorType>> matmul_integer_types(const Use& use) {
-  ASSIGN_OR_RETURN(const Matrices m, matrices_of(use.shape(0), use.shape(1)));
-  RETURN_IF_ERROR(check_zero_point(use, 2, m.a[m.a.size() - 2], m.a.size() - 2));
-  RETURN_IF_ERROR(check_zero_point(use, 3, m.b.back(), m.b.size() - 1));
-  return one({DType::kInt32, m.result});
-}
-void matmul_integer(const Use& use, MathWriter& m) {
-  m.reduced_result({use.shape(0).back()}, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
-    const Expr row = use.rank(0) > 1 ? i[i.size() - (use.rank(1) > 1 ? 2 : 1)] : Expr(0);
-    const Expr column = use.rank(1) > 1 ? i.back() : Expr(0);
-    return (whole(element_a(m, 0, 1, i, r[0], use)) - zero_point(use, m, 2, row)) *
-           (whole(element_b(m, 0, 1, i, r[0], use)) - zero_point(use, m, 3, column));
-  });
-}
-
-// a, its scale and zero point, b, its scale and zero point, those of the result.
-Result<std::vector<TensorType>> qlinear_matmul_types(const Use& use) {
-  for (const size_t i : {2, 5})
-    if (elements_of(use.shape(i)) != 1)
-      return invalid_argument("a zero point of several numbers is not served");
-  ASSIGN_OR_RETURN(const Matrices m, matrices_of(use.shape(0), use.shape(3)));
-  return one({use.dtype(7), m.result});
-}
-void qlinear_matmul(const Use& use, MathWriter& m) {
-  const Buffer sum = m.reduced(
-      "sum", m.type().shape, {use.shape(0).back()}, ReduceOp::kSum, [&](const auto& i, const auto& r) {
-        return (whole(element_a(m, 0, 3, i, r[0], use)) - zero_point(use, m, 2, Expr(0))) *
-               (whole(element_b(m, 0, 3, i, r[0], use)) - zero_point(use, m, 5, Expr(0)));
-      });
-  m.result([&](const te::Indices& i) {
-    const auto scale = [&](size_t input) {
-      return at(m.in(input), te::Indices(use.shape(input).size(), Expr(0)));
-    };
-    const Expr real = as(DType::kFloat32, load(sum, i)) * (scale(1) * scale(4) / scale(6));
-    const Expr shifted = unary(UnaryOp::kRound, real) + as(DType::kFloat32, zero_point(use, m, 7, Expr(0)));
-    return saturated(shifted, m.type().dtype);
   });
 }
 
@@ -252,8 +153,6 @@ constexpr auto kKind = OperatorKind::kProduct;
 constexpr Operator kRows[] = {
     {"MatMul", kKind, 2, 2, 1, matmul_types, matmul},
     {"Gemm", kKind, 2, 3, 1, gemm_types, gemm},
-    {"MatMulInteger", kKind, 2, 4, 1, matmul_integer_types, matmul_integer},
-    {"QLinearMatMul", kKind, 8, 8, 1, qlinear_matmul_types, qlinear_matmul},
     {"Einsum", kKind, 1, kAnyNumber, 1, einsum_types, einsum},
 };
 

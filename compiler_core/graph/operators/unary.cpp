@@ -13,9 +13,6 @@ using std::numbers::sqrt2;
 
 Expr call(UnaryOp op, const Expr& x) { return unary(op, x); }
 Expr like(const Expr& x, double value) { return number(x->dtype, value); }
-Expr sigmoid(const Expr& x) {
-  return like(x, 1) / (like(x, 1) + call(UnaryOp::kExp, unary(UnaryOp::kNeg, x)));
-}
 // log(1 + e^x), without e^x of a large x.
 Expr softplus(const Expr& x) {
   return max(x, like(x, 0)) +

@@ -8,6 +8,7 @@
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/graph/reference.h"
 #include "tests/models/quantized_networks.h"
+#include "tests/models/transformer_networks.h"
 #include "tests/random_seed.h"
 #include "tests/tuner/model/carried_out.h"
 #include "tuner/model/layouts.h"
@@ -109,6 +110,57 @@ TEST_P(QuantizedModel, LiesInNhwcForAMatrixUnit) {
 INSTANTIATE_TEST_SUITE_P(All, QuantizedModel,
                          ::testing::Values("resnet50_int8", "mobilenetv2_int8", "resnet50_qdq",
                                            "mobilenetv2_qdq"),
+                         [](const auto& info) { return info.param; });
+
+// One layer, since behind several a rounding that went the other way has reached all elements.
+class TransformerInBytes : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TransformerInBytes, MultipliesBytes) {
+  const auto bytes = testing::transformer(
+      GetParam(), {.layers = 1, .tokens = 9, .batch = 2, .narrower = 8, .seed = first_seed(5)});
+  ASSERT_TRUE(bytes.is_ok()) << bytes.message();
+  const auto network = read_model(*bytes, nullptr, {}, model_evaluator());
+  ASSERT_TRUE(network.is_ok()) << network.message();
+  ModelSteps model = steps_of(*network);
+  const bool is_dynamic = GetParam() == "bert_base_dynamic";
+  int64_t in_bytes = 0, in_floats = 0, attentions = 0;
+  for (const ModelStep& step : model.steps) {
+    const auto* product = step.workload.get_if<MatmulWorkload>();
+    if (product != nullptr && product->n > 1) ++(product->dtype == DType::kInt8 ? in_bytes : in_floats);
+    attentions += step.workload.get_if<AttentionWorkload>() != nullptr ? 1 : 0;
+    // Between a product that is rounded and the next one lie bytes: floats are the rows of norms and softmax.
+    EXPECT_TRUE(product == nullptr || is_dynamic || model.graph[step.writes].type.dtype != DType::kFloat32)
+        << step.name;
+  }
+  EXPECT_EQ(in_bytes, is_dynamic ? 6 : 9) << "six with weights; scores, what they weigh, and the last one";
+  EXPECT_EQ(in_floats, is_dynamic ? 1 : 0) << "the last one";
+  EXPECT_EQ(attentions, is_dynamic ? 1 : 0) << "roundings stand between the products of the other form";
+
+  std::mt19937 random(first_seed(6));
+  std::vector<Numbers> inputs;
+  for (const graph::ValueId v : network->inputs) {
+    const bool is_mask = (*network)[v].name == "attention_mask";
+    std::uniform_int_distribution<int64_t> number(
+        0, is_mask || (*network)[v].name == "token_type_ids" ? 1 : 3000);
+    inputs.emplace_back();
+    for (int64_t k = 0; k < (*network)[v].type.elements(); ++k)
+      inputs.back().push_back(static_cast<double>(number(random)));
+  }
+  const auto expected = run_reference(*network, inputs, model_evaluator());
+  ASSERT_TRUE(expected.is_ok()) << expected.message();
+  const MemoryPlan plan = plan_memory(model, *parse_target("llvm -mcpu=haswell"), "");
+  const std::vector<Numbers> found = testing::carry_out(model, plan, inputs);
+  constexpr double kStep = 8.0 / 255;
+  int64_t far = 0, all = 0;
+  for (size_t o = 0; o < found.size(); ++o) {
+    ASSERT_EQ(found[o].size(), (*expected)[o].size());
+    for (size_t k = 0; k < found[o].size(); ++k, ++all)
+      far += std::fabs(found[o][k] - (*expected)[o][k]) > 1.1 * kStep ? 1 : 0;
+  }
+  EXPECT_LE(far * 1000, all) << "more than one step";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TransformerInBytes, ::testing::Values("bert_base_qdq", "bert_base_dynamic"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

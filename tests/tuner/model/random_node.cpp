@@ -336,6 +336,18 @@ class Draw {
       const DType other = byte(), result = byte();
       add({x({m, k}), scale(), one_int(1, dtype_), x({k, n}, other), scale(), one_int(2, other), scale(),
            one_int(3, result)});
+    } else if (op_ == "com.microsoft.MatMulIntegerToFloat") {
+      const DType other = byte();
+      add({x({m, k}), x({k, n}, other), scale(), scale(), one_int(1, dtype_), one_int(2, other),
+           x({n}, DType::kFloat32)});
+    } else if (op_ == "com.microsoft.QGemm") {
+      const DType other = byte();
+      const bool swaps = flag();
+      Ids inputs{
+          x({m, k}), scale(),           one_int(1, dtype_),   x(swaps ? Shape{n, k} : Shape{k, n}, other),
+          scale(),   one_int(2, other), x({n}, DType::kInt32)};
+      if (flag()) inputs.insert(inputs.end(), {scale(), one_int(3, byte())});
+      add(inputs, {{"transB", int64_t{swaps ? 1 : 0}}});
     } else {
       return recurrences();
     }
@@ -411,11 +423,24 @@ class Draw {
                  x({n, groups}, DType::kFloat32)};
       if (flag()) inputs.push_back(x({n * ((groups + 1) / 2)}, DType::kUInt8));
       add(inputs, {{"K", k}, {"N", n}, {"block_size", group}, {"bits", int64_t{4}}});
-    } else if (op_ == "com.microsoft.QLinearAdd") {
+    } else if (op_ == "com.microsoft.QLinearAdd" || op_ == "com.microsoft.QLinearMul") {
       add({x(s), scale(), one_int(1, dtype_), x(s), scale(), one_int(2, dtype_), scale(),
            one_int(3, dtype_)});
-    } else if (op_ == "com.microsoft.QLinearSoftmax") {
+    } else if (is({"com.microsoft.QLinearSoftmax", "com.microsoft.QLinearSigmoid",
+                   "com.microsoft.QLinearLeakyRelu"})) {
       add({x(s), scale(), one_int(1, dtype_), scale(), one_int(3, dtype_)});
+    } else if (op_ == "com.microsoft.QLinearWhere") {
+      add({x(part_of(s), DType::kBool), x(s), scale(), one_int(1, dtype_), x(part_of(s)), scale(),
+           one_int(2, dtype_), scale(), one_int(3, dtype_)});
+    } else if (op_ == "com.microsoft.QLinearConcat") {
+      Shape other = s;
+      other.back() = extent();
+      add({scale(), one_int(3, dtype_), x(s), scale(), one_int(1, dtype_), x(other), scale(),
+           one_int(2, dtype_)},
+          {{"axis", int64_t{-1}}});
+    } else if (op_ == "com.microsoft.QLinearAveragePool") {
+      const Shape i = image();
+      add({x(i), scale(), one_int(1, dtype_), scale(), one_int(3, dtype_)}, window(i));
     } else if (op_ == "tuner.QLinearLayerNormalization") {
       add({x(s), x({s.back()}, DType::kFloat32), x({s.back()}, DType::kFloat32), one_int(3, dtype_)});
     } else if (op_ == "com.microsoft.QLinearGlobalAveragePool") {
