@@ -2,12 +2,13 @@
 // beside this file.
 //
 //   bench_model MODEL.onnx DIR [--rounds 40] [--threads 1] [--json FILE] [--most-error 0.001]
-//               [--starts 5] [--provider PLUGIN [OPTION=VALUE...]]
+//               [--by-spread] [--starts 5] [--provider PLUGIN [OPTION=VALUE...]]
 //
 // DIR is what `tuner compile MODEL.onnx -o DIR` wrote. ONNX Runtime is found by BENCH_LIBONNXRUNTIME, and
 // runs twice: as it comes, and with all its optimisations; the faster counts. Answers are compared first:
 // each output within --most-error of its largest element, or, where DequantizeLinear gives it, within one
-// step of its scale in 99.9 % of its elements.
+// step of its scale in 99.9 % of its elements. With --by-spread instead: no farther from ONNX Runtime without
+// optimisations than with them (model/answer_spread.h).
 // With --provider, ONNX Runtime with our execution provider takes part, too.
 // Then: times in turn, the sum of our layers beside the whole, memory and the time to a first answer, each in
 // a process of its own.
@@ -37,6 +38,7 @@
 #include "compiler_core/runtime/thread_pool.h"
 #include "tests/bench/common/statistics.h"
 #include "tests/bench/cpu/interleave.h"
+#include "tests/bench/model/answer_spread.h"
 #include "tests/bench/model/onednn_chain.h"
 #include "tests/bench/model/onnx_session.h"
 #include "tuner/model/compiled_model.h"
@@ -51,6 +53,7 @@ struct Options {
   std::string model, folder, json, once, shapes;
   std::vector<std::string> provider;  // the plugin, then options of the provider, NAME=VALUE; empty: none
   int rounds = 40, threads = 1, starts = 5;
+  bool by_spread = false;
   double most_error = 1e-3;  // of the largest element of an output, against another library's sums
 };
 
@@ -413,7 +416,7 @@ std::string ms(double ns) {
 }
 
 // Runs everybody once and compares the answers. Returns the largest difference to ONNX Runtime.
-Result<double> compare_answers(const Options& options, const graph::Graph& graph, const std::string& version,
+Result<double> compare_answers(const Options& options, const graph::Graph& graph, const OnnxRuntimeApi& api,
                                Ours& ours, std::vector<Peer>& peers, const OnnxSession* with_provider,
                                const Chains& chains) {
   ours.run();
@@ -422,10 +425,20 @@ Result<double> compare_answers(const Options& options, const graph::Graph& graph
     RETURN_IF_ERROR(peer.session->run());
     const Difference found = difference_of(graph, ours, *peer.session);
     std::printf("%s: largest difference to %s %s: %.2g of the largest output\n", options.model.c_str(),
-                peer.name.c_str(), version.c_str(), found.error);
-    RETURN_IF_ERROR(check_difference(found, options.most_error));
+                peer.name.c_str(), api.version.c_str(), found.error);
+    if (!options.by_spread) RETURN_IF_ERROR(check_difference(found, options.most_error));
     error = std::max(error, found.error);
     if (with_provider != nullptr) RETURN_IF_ERROR(check_same(graph, *with_provider, *peer.session));
+  }
+  if (options.by_spread) {
+    std::string bytes;
+    ASSIGN_OR_RETURN(bytes, read_file(options.model, "an ONNX model", size_t{1} << 32));
+    ASSIGN_OR_RETURN(const std::unique_ptr<OnnxSession> plain,
+                     session(api, bytes, graph, {.all_optimizations = false, .no_optimizations = true}));
+    RETURN_IF_ERROR(plain->run());
+    std::vector<const void*> outputs;
+    for (size_t o = 0; o < graph.outputs.size(); ++o) outputs.push_back(ours.output(o));
+    RETURN_IF_ERROR(check_spread(graph, outputs, *peers.back().session, *plain));
   }
   if (chains.all.empty()) std::printf("  no chain of oneDNN: %s\n", chains.why_none.c_str());
   for (const Chain& chain : chains.all) {
@@ -510,7 +523,7 @@ Status bench(const Options& options) {
   }
   ASSIGN_OR_RETURN(const Chains chains, chains_of(graph, options.threads));
   ASSIGN_OR_RETURN(const double error,
-                   compare_answers(options, graph, api->version, *ours, peers, with_provider.get(), chains));
+                   compare_answers(options, graph, *api, *ours, peers, with_provider.get(), chains));
 
   std::vector<Contestant> contestants;
   contestants.push_back({.name = "ours", .kind = ContestantKind::kOurs, .call = [&](int) { ours->run(); }});
@@ -567,6 +580,9 @@ int main(int count, char** words) {
   app.add_option("--most-error", options.most_error,
                  "Of the largest element of an output; 0.05 for products in bfloat16")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_flag(
+      "--by-spread", options.by_spread,
+      "For deep networks in 8 bits: answers as near to ONNX Runtime without optimisations as its own");
   app.add_option("--provider", options.provider,
                  "libtuner_onnxruntime.so, then options of the provider, OPTION=VALUE");
   app.add_option("--once", options.once, "For its own children")->group("");

@@ -71,7 +71,9 @@ class QuantizedGraph {
     for (size_t o = 0; o < after->size(); ++o)
       for (size_t i = 0; i < (*after)[o].size(); ++i, ++all) {
         EXPECT_NEAR((*after)[o][i], (*before)[o][i], 1) << "result " << o << "[" << i << "]";
-        differ += (*after)[o][i] != (*before)[o][i] ? 1 : 0;
+        // Floats that a product of bytes gives have other last digits.
+        const double off = std::fabs((*after)[o][i] - (*before)[o][i]);
+        differ += off > 1e-5 * std::fabs((*before)[o][i]) ? 1 : 0;
       }
     EXPECT_LE(differ, all / 50) << "of " << all;
     std::vector<std::string> names;
@@ -104,6 +106,12 @@ TEST(JoinQuantized, ProductsAndConvolutions) {
   const ValueId b = g.dequantized(g.constant(DType::kInt8, {8, 6}, g.drawn(48, -127, 127)), 0.02, 0);
   const ValueId second = g.quantized(g.add("MatMul", {a, b}), 0.3, 100);
   EXPECT_THAT(g.joined({first, second}), ElementsAre("QLinearConv", "QLinearMatMul"));
+  {
+    QuantizedGraph g;
+    const ValueId a = g.dequantized(g.input({5, 8}), 0.1, 128), b = g.dequantized(g.input({8, 6}), 0.1, 128);
+    EXPECT_THAT(g.joined({g.quantized(g.add("MatMul", {a, b}), 0.3, 100)}), Contains("QLinearMatMul"))
+        << "two activations";
+  }
 }
 
 TEST(JoinQuantized, SumsAveragesAndMoves) {
@@ -173,12 +181,6 @@ TEST(JoinQuantized, WhatHasNoOperatorOnBytesStays) {
     QuantizedGraph g;
     EXPECT_THAT(g.joined({g.quantized(g.add("Relu", {norm(g)}), 0.1, 100)}), Contains("Relu"))
         << "100 is not the least byte";
-  }
-  {
-    QuantizedGraph g;
-    const ValueId a = g.dequantized(g.input({5, 8}), 0.1, 128), b = g.dequantized(g.input({8, 6}), 0.1, 128);
-    EXPECT_THAT(g.joined({g.quantized(g.add("MatMul", {a, b}), 0.3, 100)}), Contains("MatMul"))
-        << "two activations";
   }
   {
     QuantizedGraph g;

@@ -70,8 +70,8 @@ class Splitter {
     return v == kNoValue ||
            (is_constant(v) && std::ranges::all_of(numbers(v), [](double x) { return x == 0; }));
   }
-  ValueId constant(const char* what, const TensorType& of, const std::vector<double>& values) {
-    return add_constant(graph_, str(name_, "/", what), of, values);
+  ValueId constant(const char* what, TensorType of, const std::vector<double>& values) {
+    return add_constant(graph_, str(name_, "/", what), std::move(of), values);
   }
   ValueId add(const char* op, std::vector<ValueId> inputs, TensorType of, Attributes attributes = {}) {
     graph_.values.push_back({str(name_, "/", op), std::move(of), std::nullopt});
@@ -86,9 +86,9 @@ class Splitter {
     if (is_constant(v)) return constant("cast", of, numbers(v));
     return add("Cast", {v}, of, {{"to", std::string(dtype_name(dtype))}});
   }
-  // a op b, of one type, with the shape of `whole`.
-  ValueId binary(const char* op, ValueId a, ValueId b, const std::vector<int64_t>& whole) {
-    return add(op, {a, b}, {type(a).dtype, whole});
+  // a op b, of one type, with the shape of `whole`. By value: shapes of the graph's values move as it grows.
+  ValueId binary(const char* op, ValueId a, ValueId b, Shape whole) {
+    return add(op, {a, b}, {type(a).dtype, std::move(whole)});
   }
   ValueId whole_number(double x) { return constant("number", {DType::kInt32, {}}, {x}); }
   // Numbers a row, [rows], as a column.
@@ -147,6 +147,7 @@ class Splitter {
     graph_.values[made].type.dtype = DType::kInt8;
     return true;
   }
+
   // --- convolutions ---
 
   // Of unsigned images with signed weights, as kernels have them. x, its scale and zero point; w, its scale
@@ -166,7 +167,7 @@ class Splitter {
     const ValueId image = node.inputs[0], zero = node.inputs[2];
     if (is_zero(zero) || !is_known_number(zero)) return;
     const Use use(graph_, node);
-    const Shape &shape = type(image).shape, &kernel = type(node.inputs[3]).shape;
+    const Shape shape = type(image).shape, kernel = type(node.inputs[3]).shape;
     const Result<Window> window = window_of(use, shape, {kernel.begin() + 2, kernel.end()});
     if (!window) return;
     const auto is_none = [](int64_t pad) { return pad == 0; };
@@ -319,6 +320,7 @@ class Splitter {
     }
     return binary("Mul", x, y, shape);
   }
+
   // From sums to the node's result.
   void finish(const Node& node, const Places& p, ValueId sums) {
     const Shape shape = type(node.outputs[0]).shape;
