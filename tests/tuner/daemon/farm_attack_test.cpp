@@ -100,8 +100,8 @@ TEST(FarmAttack, Seen2ThousandsOfWaitingCallsRefuseNobodyElseAndNoWorkerLeaves) 
     v1::SyncRequest request;
     v1::SyncReply reply;
   };
+  // All of them first, which takes 20 seconds on a slow machine: as long as a call waits.
   std::vector<std::unique_ptr<Waiting>> calls;
-  std::atomic<int> under_way{0};
   for (int i = 0; i < kConnections * kCalls; ++i) {
     auto call = std::make_unique<Waiting>();
     v1::RegisterRequest hello;
@@ -117,11 +117,15 @@ TEST(FarmAttack, Seen2ThousandsOfWaitingCallsRefuseNobodyElseAndNoWorkerLeaves) 
     call->request.set_session(welcome.session());
     call->request.set_free_slots(1);
     call->request.set_wait_ms(20'000);
-    call->context.set_deadline(std::chrono::system_clock::now() + 60s);
-    ++under_way;
-    stubs[i % kConnections]->async()->Sync(&call->context, &call->request, &call->reply,
-                                           [&under_way](const grpc::Status&) { --under_way; });
     calls.push_back(std::move(call));
+  }
+  std::atomic<int> under_way{0};
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Waiting& call = *calls[i];
+    call.context.set_deadline(std::chrono::system_clock::now() + 60s);
+    ++under_way;
+    stubs[i % kConnections]->async()->Sync(&call.context, &call.request, &call.reply,
+                                           [&under_way](const grpc::Status&) { --under_way; });
   }
   let_pass(1s);
   EXPECT_GT(under_way, kConnections * kCalls * 9 / 10) << "they wait, without a thread each";
