@@ -1,6 +1,6 @@
 // Answers of networks in 8 bits: each layer carries on what the one before it rounded the other way, so that
-// behind some layers no two libraries have the same digits. What can be asked is that ours are no farther from
-// the network as it is written than those of ONNX Runtime with its optimisations are.
+// behind some layers no two libraries have the same digits. What can be asked is that ours are no farther
+// from the network as it is written than those of ONNX Runtime with its optimisations are.
 #pragma once
 
 #include "tests/bench/model/onnx_session.h"
