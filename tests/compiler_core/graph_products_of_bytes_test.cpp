@@ -1,6 +1,5 @@
 // Products of integers in every form that quantisers write become those that kernels have, and stay the same
 // numbers; so do roundings by a tensor's own range, and borders of images.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,14 +8,11 @@
 #include "compiler_core/graph/operator.h"
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/graph/reference.h"
-#include "compiler_core/graph/uses.h"
 #include "tests/compiler_core/graph_writer.h"
 #include "tests/random_seed.h"
 
 namespace tuner::graph {
 namespace {
-
-using ::testing::HasSubstr;
 
 using testing::Dims;
 using testing::Numbers;

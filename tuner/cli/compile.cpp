@@ -9,6 +9,7 @@
 #include "tuner/answers/job_answers.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
+#include "tuner/client/job_run.h"
 #include "tuner/command_line/interrupt.h"
 #include "tuner/command_line/work_watch.h"
 #include "tuner/compile/compile_targets.h"

@@ -15,6 +15,7 @@
 #include "compiler_core/graph/passes.h"
 #include "db/resolve/resolve.h"
 #include "tuner/bundle/bundle_folder.h"
+#include "tuner/client/job_run.h"
 #include "tuner/compile/check_inputs.h"
 #include "tuner/compile/library_check.h"
 #include "tuner/gpu_model/gpu_package.h"

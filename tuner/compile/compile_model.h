@@ -13,7 +13,6 @@
 #include "compiler_core/target.h"
 #include "db/resolve/answer_lock.h"
 #include "tuner/bundle/bundle_folder.h"
-#include "tuner/client/job_run.h"
 #include "tuner/compile/emulator_check.h"
 #include "tuner/compile/used_functions.h"
 #include "tuner/model/memory_plan.h"
@@ -22,6 +21,9 @@
 #include "tuner/model/read_model.h"
 
 namespace tuner {
+
+struct JobOutcome;  // tuner/client/job_run.h, which brings the messages of the daemon
+struct JobRow;      // db/records.h
 
 struct CompileRequest {
   std::string model;  // path of the .onnx file
