@@ -15,7 +15,7 @@ import sys
 # The longest file has Boost.Beast (262,000 lines once preprocessed, 11 s), the next most of gRPC, protobuf and JSON. Sums are of
 # the product and of tests with benchmarks, in million lines; GoogleTest's headers, precompiled (tests/support), count once.
 MOST_LINES_OF_A_FILE = 425_000
-MOST_MILLIONS = {"product": 38.3, "tests": 52.4}
+MOST_MILLIONS = {"product": 38.3, "tests": 51.5}
 
 
 class Problem(Exception):
