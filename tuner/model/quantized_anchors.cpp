@@ -204,10 +204,10 @@ class QuantizedAnchors {
     // One row per column, as moved_bias() wants them.
     std::vector<double> by_column = *use_.numbers(3);
     if (!is_transposed) {
-      const std::vector<double> stored = std::move(by_column);
-      by_column.resize(stored.size());
+      std::vector<double> rows(by_column.size());
       for (int64_t j = 0; j < columns; ++j)
-        for (int64_t i = 0; i < k; ++i) by_column[j * k + i] = stored[i * columns + j];
+        for (int64_t i = 0; i < k; ++i) rows[j * k + i] = by_column[i * columns + j];
+      by_column = std::move(rows);
     }
     const auto moved = moved_bias(std::move(bias), by_column, x->zero);
     if (!moved) return std::nullopt;
